@@ -1,0 +1,118 @@
+package shardactor
+
+import (
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// Message is everything the data lane of a Shard accepts.
+//
+//sumtype:decl
+type Message interface{ shardMessage() }
+
+// Answer is the outcome of one message.
+type Answer struct {
+	// Refusal is nil when it was done. A refusal of class outcome_unknown says that it may have been.
+	Refusal *wire.Refusal
+	// Offset is where the batch begins.
+	Offset id.Offset
+	// Found and Value are what a delete removed. Value is shared, not to be changed.
+	Found bool
+	Value []byte
+}
+
+// Reply takes answers. Its methods are called from any goroutine, each token exactly once; Flush follows a run of Answer
+// calls and lets them leave together.
+type Reply interface {
+	Answer(t shardcore.Token, a Answer)
+	Flush()
+}
+
+// Publish asks for a batch to be appended to a stream's log. Answered by exactly one Answer.
+//
+// The batch, its bytes included, belongs to the shard once the message was accepted.
+type Publish struct {
+	request
+	Batch batch.Batch
+}
+
+// CachePut asks for a key to be set. Answered by exactly one Answer.
+type CachePut struct {
+	request
+	Key       string
+	Value     []byte // belongs to the shard once accepted
+	TTLMillis uint64
+	HasTTL    bool
+
+	batch batch.Batch
+}
+
+// CacheDelete asks for a key to be removed. Answered by exactly one Answer, with the value that was there.
+type CacheDelete struct {
+	request
+	Key string
+
+	batch batch.Batch
+}
+
+func (*Publish) shardMessage()     {}
+func (*CachePut) shardMessage()    {}
+func (*CacheDelete) shardMessage() {}
+
+// request is what every message carries: where its answer goes and whether it left. Only the shard, and after its death
+// the wrapper's ledger, touch it.
+type request struct {
+	Reply Reply
+	Token shardcore.Token
+
+	write   shardcore.Write
+	settled bool
+}
+
+// Settled reports whether the message has got its answer; the actor wrapper asks when a shard dies.
+func (r *request) Settled() bool { return r.settled }
+
+// To sets where the answer goes.
+func (r *request) To(reply Reply, t shardcore.Token) { r.Reply, r.Token = reply, t }
+
+// settle gives the answer. A second answer to one request is a broken invariant.
+func (r *request) settle(a Answer) {
+	if r.settled {
+		panic("shardactor: a request was answered twice")
+	}
+	r.settled = true
+	r.Reply.Answer(r.Token, a)
+}
+
+// Size is what a message costs in the mailbox, in bytes.
+func Size(m Message) int {
+	switch m := m.(type) {
+	case *Publish:
+		return m.Batch.Size()
+	case *CachePut:
+		return reading.BodySize(len(m.Key), len(m.Value)) + batch.Overhead
+	case *CacheDelete:
+		return reading.BodySize(len(m.Key), 0) + batch.Overhead
+	}
+	panic("shardactor: a message of unknown type")
+}
+
+// Handle is a local shard as its users see it: a ref for what changes it, and views for what only reads.
+type Handle struct {
+	Number id.ShardID
+	Ref    Ref
+	// Log is what subscriptions read.
+	Log storage.Reader
+	// View is a cache's reading; nil on a stream.
+	View *reading.MemoryCache
+	// right is raised while the shard may serve.
+	right *right
+}
+
+// Serving reports whether the shard may serve reads now: the right to serve is two atomics, read at the claim and again
+// at the release.
+func (h *Handle) Serving() bool { return h.right.serving.Load() }

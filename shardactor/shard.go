@@ -1,0 +1,244 @@
+package shardactor
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// Ref is the address of a Shard.
+type Ref = actors.Ref[Message]
+
+// right is what readers look at instead of asking the shard.
+type right struct{ serving atomic.Bool }
+
+// Shard runs one replica of one shard: the single owner of its generation, log tail and commit offset. It only translates
+// and performs; shardcore decides.
+//
+//	path     shards/<n>, child of Host             lanes    data 1024 items / 8 MiB, control, cells
+//	blocks   never                                 failure  stop; Host brings a new one up
+//
+//	in               from             then
+//	Publish          Session          one Answer
+//	CachePut         Session          one Answer
+//	CacheDelete      Session          one Answer with what was there
+//	Drain            Host             Drained
+type Shard struct {
+	core    *shardcore.Core
+	log     *storage.MemLog
+	view    *reading.MemoryCache
+	right   *right
+	replies []Reply // answered in this turn, flushed at its end
+	started time.Time
+	opts    shardOptions
+
+	coreWake time.Time // deadline of the core, zero = none
+	expireAt time.Time // when the next cache entry ends, zero = never
+}
+
+// shardOptions is what Host gives to a shard.
+type shardOptions struct {
+	number     id.ShardID
+	generation id.Generation
+	log        *storage.MemLog
+	view       *reading.MemoryCache // nil on a stream
+	right      *right
+	events     actors.EventSink
+	name       string
+	metrics    *Metrics
+}
+
+// shardBounds is the mailbox of a shard: 1024 requests or 8 MiB, whichever comes first, is about what one turn of the
+// shard's tenant lets through in a tenth of a second; more waiting would only add delay.
+var shardBounds = actors.Bounds{DataItems: 1024, DataBytes: 8 << 20, ControlItems: 64}
+
+func newShard(o shardOptions) *Shard {
+	return &Shard{core: shardcore.New(shardcore.DefaultOptions()), log: o.log, view: o.view, right: o.right, opts: o}
+}
+
+// Receive is one turn: translate, step, perform.
+func (s *Shard) Receive(t *actors.Turn) {
+	switch t.Lifecycle() {
+	case actors.Started:
+		s.started = t.Now()
+		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
+	case actors.Stopping, actors.Stopped:
+		s.right.serving.Store(false)
+		return
+	}
+	at := s.at(t)
+	if t.Wake() {
+		s.wake(t, at)
+	}
+	for _, m := range t.Messages() {
+		s.core.Step(at, s.translate(m))
+	}
+	s.perform(t)
+	s.flush()
+	s.rearm(t)
+}
+
+// wake serves whichever of the two deadlines has passed.
+func (s *Shard) wake(t *actors.Turn, at shardcore.At) {
+	now := t.Now()
+	if !s.coreWake.IsZero() && !now.Before(s.coreWake) {
+		s.coreWake = time.Time{}
+		s.core.Step(at, shardcore.Wake{})
+	}
+	if !s.expireAt.IsZero() && !now.Before(s.expireAt) {
+		s.expire(now)
+	}
+}
+
+// expirePass is how many ended entries one turn removes: a bound on how long a pass keeps the cache locked.
+const expirePass = 1024
+
+func (s *Shard) expire(now time.Time) {
+	removed, next := s.view.Expire(uint64(now.UnixMilli()), expirePass)
+	s.opts.metrics.Expired.Add(float64(removed))
+	s.expireAt = time.Time{}
+	if next != 0 {
+		s.expireAt = time.UnixMilli(int64(next))
+	}
+}
+
+// rearm arms the one timer for the earlier of the two deadlines. An actor re-arms only to an earlier moment; a wake that
+// comes too early finds nothing due and arms again.
+func (s *Shard) rearm(t *actors.Turn) {
+	next := s.coreWake
+	if next.IsZero() || !s.expireAt.IsZero() && s.expireAt.Before(next) {
+		next = s.expireAt
+	}
+	if !next.IsZero() {
+		t.ArmWake(next)
+	}
+}
+
+// flush lets the answers of this turn leave, those of one stream together.
+func (s *Shard) flush() {
+	for _, r := range s.replies {
+		r.Flush()
+	}
+	clear(s.replies)
+	s.replies = s.replies[:0]
+}
+
+func (s *Shard) at(t *actors.Turn) shardcore.At {
+	now := t.Now()
+	return shardcore.At{Wall: now, Mono: now.Sub(s.started)}
+}
+
+// drain asks a shard to finish.
+type drain struct{}
+
+func (*drain) shardMessage() {}
+
+func (s *Shard) translate(m any) shardcore.Input {
+	switch m := m.(type) {
+	case *Publish:
+		m.write = shardcore.Write{Reply: &m.request, Batch: &m.Batch}
+		return &m.write
+	case *CachePut:
+		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
+		// The expiry is stamped at the claim; the body is built there, in the bytes it keeps.
+		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), len(m.Value))), reading.Record{Key: []byte(m.Key), Value: m.Value})
+		m.batch.PayloadBytes = len(m.Key) + len(m.Value)
+		m.write = shardcore.Write{Reply: &m.request, Batch: &m.batch, Apply: true}
+		if m.HasTTL {
+			ttl := m.TTLMillis
+			m.write.Stamp = func(b *batch.Batch, nowMillis uint64) { reading.StampExpiry(b.Body, nowMillis, ttl) }
+		}
+		return &m.write
+	case *CacheDelete:
+		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
+		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), 0)), reading.Record{Delete: true, Key: []byte(m.Key)})
+		m.write = shardcore.Write{Reply: &m.request, Batch: &m.batch, Apply: true}
+		return &m.write
+	case *drain:
+		return shardcore.Drain{}
+	}
+	panic("shardactor: a message of unknown type")
+}
+
+// perform carries out the effects of a turn, and those of the inputs that complete at once, until there are none.
+func (s *Shard) perform(t *actors.Turn) {
+	for effects := s.core.Take(); len(effects) > 0; effects = s.core.Take() {
+		at := s.at(t)
+		for _, e := range effects {
+			s.performOne(t, at, e)
+		}
+	}
+}
+
+func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) {
+	switch e := e.(type) {
+	case shardcore.Recover:
+		s.core.Step(at, shardcore.Recovered{Tails: shardcore.MainTail(s.log.Tail())})
+	case shardcore.Save: // a log in memory dies with its generation: there is nothing to keep
+	case shardcore.Append:
+		s.log.Append(e.Batches)
+		s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
+	case shardcore.Readable:
+		s.log.SetReadable(e.End)
+	case *shardcore.Answers:
+		for i := range e.List {
+			s.answer(at, &e.List[i])
+		}
+	case shardcore.Deadline:
+		s.coreWake = time.Time{}
+		if e.At != 0 {
+			s.coreWake = s.started.Add(e.At)
+		}
+	case shardcore.Serving:
+		s.right.serving.Store(e.On)
+	case shardcore.RoleChanged:
+		s.opts.events.Emit(roleChanged{shard: s.opts.number, name: s.opts.name, change: e})
+	case shardcore.Gate: // the mailbox stays open: what arrives waits in the core, which is bounded
+	case shardcore.Drained:
+		t.Stop()
+	default:
+		panic("shardactor: an effect of unknown type")
+	}
+}
+
+// answer gives one answer, after folding the write into the reading if it asks for that.
+func (s *Shard) answer(at shardcore.At, a *shardcore.Answer) {
+	r := a.Reply.(*request)
+	out := Answer{Refusal: a.Refusal, Offset: a.Offset}
+	if a.Apply != nil {
+		out = s.apply(at, a.Apply)
+	}
+	r.settle(out)
+	for _, seen := range s.replies {
+		if seen == r.Reply {
+			return
+		}
+	}
+	s.replies = append(s.replies, r.Reply)
+}
+
+// apply folds a cache write into the view. It is visible there before its answer leaves.
+func (s *Shard) apply(at shardcore.At, b *batch.Batch) Answer {
+	rec, err := reading.DecodeRecord(b.Body)
+	if err != nil {
+		panic("shardactor: a body of our own making: " + err.Error())
+	}
+	out := s.view.Apply(rec, b.Base, uint64(at.Wall.UnixMilli()))
+	if !out.Applied {
+		f := wire.Refuse(wire.CodeLimitExceeded, "the value does not fit into this node's cache memory (FELIX_CACHE_MEMORY_BYTES); store less or raise it")
+		return Answer{Refusal: &f}
+	}
+	if rec.ExpiresAtMillis != 0 {
+		if end := time.UnixMilli(int64(rec.ExpiresAtMillis)); s.expireAt.IsZero() || end.Before(s.expireAt) {
+			s.expireAt = end
+		}
+	}
+	return Answer{Offset: b.Base, Found: rec.Delete && out.Existed, Value: out.Removed}
+}

@@ -1,0 +1,12 @@
+// Package shardcore decides everything a shard replica decides: which role it plays, which offsets a write gets, when a
+// record may be read and when its publisher may be told. It knows no clock, goroutine, file or actor: inputs come in
+// through Step, what must be done leaves through Take, once per turn, so that whatever arrived together is appended
+// together.
+//
+// Persistence is an effect and its completion an input. The core withholds every answer and every reader's view of a
+// record until the append that holds it has completed; a log in memory completes at once, a log on disk after a sync,
+// and the core does not know which.
+//
+// One core owns all logs of a shard (main, and beside it cursors and dead letters or counters), each a logState. With one
+// voter the commit offset is the durable end; that is the only case of today.
+package shardcore
