@@ -1,0 +1,336 @@
+package sessionactor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/wire"
+)
+
+// lane is one client-opened stream: the small thing between its bytes and the shards. Its read pump feeds it, outcomes
+// come from any goroutine, and whoever settles the oldest request lets all ready answers leave.
+//
+//  1. core is used under mu only; framer, scratch and entry belong to the read pump;
+//  2. at most one goroutine writes: it holds mu and does not block, or writing is true and it is the write pump;
+//  3. credit of the session and of the node is held for every frame that was read and whose request has no outcome.
+type lane struct {
+	session *session
+	recv    ReceiveStream
+	send    SendStream // nil on a unidirectional stream
+
+	framer  sessioncore.Framer
+	scratch []byte            // to build route keys in
+	entry   *shardactor.Entry // of the last publish
+	partial int64             // booked for the body that is being read
+
+	inPreauth bool // it holds a place among the streams that are read before they authenticated
+	place     int  // in session.lanes, under session.mu
+
+	mu       sync.Mutex
+	core     *sessioncore.Stream
+	writing  bool
+	closed   bool
+	draining bool
+	room     chan struct{} // rung when there may be room for another request
+}
+
+var _ shardactor.Reply = (*lane)(nil)
+
+func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *lane {
+	return &lane{
+		session: s, recv: recv, send: send, room: make(chan struct{}, 1),
+		core: sessioncore.NewStream(role, s.opts.Offer, s.opts.Window),
+	}
+}
+
+// readPump reads until the stream, the connection or the client's right to it ends.
+func (l *lane) readPump(ctx context.Context) {
+	var err error
+	for err == nil && l.waitRoom(ctx) {
+		var n int
+		if n, err = l.recv.Read(l.framer.Want()); n > 0 {
+			if !l.Feed(ctx, n) {
+				break
+			}
+		}
+	}
+	l.readEnded(err)
+}
+
+// waitRoom waits until the core takes another request; false means that it never will.
+func (l *lane) waitRoom(ctx context.Context) bool {
+	for {
+		l.mu.Lock()
+		ended, room := l.core.Ended() != "", l.core.Room()
+		l.mu.Unlock()
+		if ended {
+			return false
+		}
+		if room {
+			return true
+		}
+		select {
+		case <-l.room:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// Feed says that n bytes were put where the framer wanted them. It returns false when nothing more is to be read.
+func (l *lane) Feed(ctx context.Context, n int) bool {
+	l.mu.Lock()
+	limit := l.core.MaxPayload()
+	l.mu.Unlock()
+	frame, done, err := l.framer.Feed(n, limit)
+	switch {
+	case err != nil:
+		l.mu.Lock()
+		l.core.BadFrame(err)
+		l.mu.Unlock()
+		return false
+	case done:
+		ok := l.frame(ctx, frame)
+		l.bookPartial(0)
+		return ok
+	}
+	return l.bookPartial(int64(l.framer.Reserved()))
+}
+
+// bookPartial books the memory of a body that is being read. A stream that would exceed the bound is ended and not made to
+// wait: a lane that waits does not read, its unread bytes use up the connection's window, and the very bytes it waits for
+// might not get through.
+func (l *lane) bookPartial(n int64) bool {
+	if n <= wire.FirstBodyAllocation {
+		n = 0 // what a thousand streams may always hold
+	}
+	more := n - l.partial
+	l.partial = n
+	if more <= 0 || l.session.bookPartial(more) {
+		if more < 0 {
+			l.session.givePartial(-more)
+		}
+		return true
+	}
+	l.partial -= more
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.core.TooMuch()
+	l.flush()
+	return false
+}
+
+// frame takes one complete frame through the core.
+func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
+	payload := len(f.Payload())
+	if l.session.credit.Acquire(ctx.Done(), 0, payload) != nil {
+		return false
+	}
+	if l.session.opts.Publish.Acquire(ctx.Done(), 0, payload) != nil {
+		l.session.credit.Release(0, payload)
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.core.Dropped()
+	r := l.core.Frame(f)
+	l.session.opts.Metrics.DroppedFrames.Add(float64(l.core.Dropped() - before))
+	if r.Do != sessioncore.Nothing {
+		l.session.opts.Metrics.requests[r.Kind].Inc()
+	}
+	switch r.Do {
+	case sessioncore.Authenticate:
+		l.authenticate(r)
+	case sessioncore.Publish:
+		l.publish(r)
+	case sessioncore.Ask:
+		l.ask(r)
+	}
+	if r.Do != sessioncore.Publish {
+		l.framer.Reuse(f)
+	}
+	l.flush()
+	return l.core.Ended() == ""
+}
+
+// authenticate verifies a token. It is pure computation, so the read pump may do it.
+func (l *lane) authenticate(r sessioncore.Request) {
+	auth := r.Message.(*wire.Auth)
+	grants, refusal := l.session.opts.Auth.Authenticate(auth.TenantID, auth.Token, l.session.opts.Clock.Now())
+	l.core.AuthenticatedAs(r.Token, auth, grants, refusal)
+	if !l.core.Authenticated() {
+		l.session.opts.Metrics.AuthFailures.Inc()
+		l.countRefusal(refusal)
+		return
+	}
+	_ = l.recv.SetReadDeadline(time.Time{})
+	l.leavePreauth()
+	l.session.streamAuthenticated()
+}
+
+// Answer implements shardactor.Reply.
+func (l *lane) Answer(t shardcore.Token, a shardactor.Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.core.IsOpen(sessioncore.Token(t)) {
+		return // the stream is gone; what it held was given back with it
+	}
+	l.countRefusal(a.Refusal)
+	l.core.Settle(sessioncore.Token(t), sessioncore.Answer{Refusal: a.Refusal, Found: a.Found, Value: a.Value})
+}
+
+// Flush implements shardactor.Reply: answers that are ready leave.
+func (l *lane) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flush()
+}
+
+// settle answers a request at once.
+func (l *lane) settle(t sessioncore.Token, a sessioncore.Answer) {
+	l.countRefusal(a.Refusal)
+	l.core.Settle(t, a)
+}
+
+// resolve answers a request from another goroutine.
+func (l *lane) resolve(t sessioncore.Token, a sessioncore.Answer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.core.IsOpen(t) {
+		l.settle(t, a)
+		l.flush()
+	}
+}
+
+func (l *lane) refuse(t sessioncore.Token, f wire.Refusal) {
+	l.settle(t, sessioncore.Answer{Refusal: &f})
+}
+
+func (l *lane) countRefusal(f *wire.Refusal) {
+	if f != nil {
+		l.session.opts.Metrics.Refused.WithLabelValues(f.Code.String()).Inc()
+	}
+}
+
+// flush gives back permits, sends what may leave, and finishes the stream when it is over. mu is held.
+func (l *lane) flush() {
+	if n := l.core.Released(); n > 0 {
+		l.session.credit.Release(0, n)
+		l.session.opts.Publish.Release(0, n)
+	}
+	select {
+	case l.room <- struct{}{}:
+	default:
+	}
+	if !l.writing && l.core.Pending() > 0 && l.send != nil {
+		switch err := l.send.TryWriteAll(l.core.Out()); {
+		case err == nil:
+			l.core.Sent()
+		case errors.Is(err, ErrWouldBlock):
+			out := l.core.TakeOut()
+			l.writing = l.session.pump("write", func(context.Context) { l.writePump(out) })
+		default:
+			l.abandon("the client stopped reading answers")
+		}
+	}
+	l.finish()
+	if l.draining && l.core.Open() == 0 && l.core.Pending() == 0 && !l.writing {
+		l.session.idle()
+	}
+}
+
+// writePump sends what would block, until it has caught up.
+func (l *lane) writePump(out []byte) {
+	for {
+		_, err := l.send.Write(out)
+		l.mu.Lock()
+		if err != nil {
+			l.abandon("the client stopped reading answers")
+		}
+		if err != nil || l.core.Pending() == 0 {
+			l.writing = false
+			l.flush()
+			l.mu.Unlock()
+			return
+		}
+		out = l.core.TakeOut()
+		select {
+		case l.room <- struct{}{}:
+		default:
+		}
+		l.mu.Unlock()
+	}
+}
+
+// abandon lets go of everything: nobody reads the answers. mu is held.
+func (l *lane) abandon(why string) {
+	l.core.Abandon(why)
+	if n := l.core.Released(); n > 0 {
+		l.session.credit.Release(0, n)
+		l.session.opts.Publish.Release(0, n)
+	}
+}
+
+// finish closes both halves once nothing is owed. mu is held.
+func (l *lane) finish() {
+	if l.closed || l.writing || !l.core.Finished() {
+		return
+	}
+	l.closed = true
+	if l.send != nil {
+		_ = l.send.Close()
+	}
+	l.recv.CancelRead()
+	l.session.laneDone(l)
+}
+
+// readEnded is called once the read pump reads no more.
+func (l *lane) readEnded(err error) {
+	l.session.givePartial(l.partial)
+	l.partial = 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil: // the core ended the stream, or the connection is gone
+		l.core.End("connection closed")
+	case errors.Is(err, io.EOF) && l.framer.InHeader():
+		l.core.End("finished by the client")
+	case errors.Is(err, os.ErrDeadlineExceeded) && !l.core.Authenticated():
+		l.session.authTimedOut()
+		l.abandon("authentication timeout")
+	default:
+		l.abandon(fmt.Sprintf("read: %v", err))
+	}
+	l.flush()
+}
+
+// drain makes the lane refuse what comes from now on.
+func (l *lane) drain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = true
+	l.core.Drain()
+}
+
+// leavePreauth frees the lane's place among the unauthenticated streams. Only the read pump calls it.
+func (l *lane) leavePreauth() {
+	if l.inPreauth {
+		l.inPreauth = false
+		<-l.session.preauth
+	}
+}
+
+// busy reports whether requests have no outcome yet or answers wait to be sent.
+func (l *lane) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.core.Open() > 0 || l.core.Pending() > 0 || l.writing
+}

@@ -1,0 +1,80 @@
+package sessionactor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/felixd/felixd/wire"
+)
+
+// Metrics are the counters of all sessions of a node.
+type Metrics struct {
+	Connections   prometheus.Counter
+	Streams       *prometheus.CounterVec // by role
+	Requests      *prometheus.CounterVec // by kind
+	Refused       *prometheus.CounterVec // by code
+	DroppedFrames prometheus.Counter
+	JSONPublishes prometheus.Counter
+	QueueFull     *prometheus.CounterVec // by action: refused, dropped
+	AuthTimeouts  prometheus.Counter
+	AuthFailures  prometheus.Counter
+
+	Published      prometheus.Counter // records
+	PublishedBytes prometheus.Counter
+	Delivered      prometheus.Counter // records
+	DeliveredBytes prometheus.Counter
+	Subscribes     prometheus.Counter
+	Dropped        prometheus.Counter // records a slow subscriber lost
+	Encodes        prometheus.Counter // event frames encoded; those that came ready made are not counted
+	ConnectionsNow prometheus.Gauge
+	Subscribers    prometheus.Gauge
+	CacheRequests  *prometheus.CounterVec // by op and result
+
+	// Counters of hot paths, looked up once.
+	requests            [wire.RequestKinds]prometheus.Counter
+	cacheHit, cacheMiss prometheus.Counter
+}
+
+// NewMetrics registers the metrics of the sessions.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	counter := func(name, help string) prometheus.Counter {
+		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		reg.MustRegister(c)
+		return c
+	}
+	vec := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		reg.MustRegister(g)
+		return g
+	}
+	m := &Metrics{
+		Connections:    counter("felix_client_connections_total", "Client connections accepted."),
+		ConnectionsNow: gauge("felix_client_connections", "Client connections open now."),
+		Streams:        vec("felix_client_streams_total", "Streams that clients opened, by role: control (bidirectional) or publish_only.", "role"),
+		Requests:       vec("felix_requests_total", "Requests taken from clients, by kind.", "kind"),
+		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code.", "code"),
+		DroppedFrames:  counter("felix_frames_dropped_total", "Frames passed over without an answer because none was wanted or possible."),
+		JSONPublishes:  counter("felix_broker_json_publishes_total", "Publishes that arrived as JSON, which is slower than the binary layout."),
+		QueueFull:      vec("felix_publish_queue_full_total", "Publishes that found the shard's queue full: refused (answered overloaded) or dropped (unacknowledged).", "action"),
+		AuthTimeouts:   counter("felix_quic_auth_timeout_total", "Connections closed because a stream did not authenticate in time."),
+		AuthFailures:   counter("felix_auth_failures_total", "Tokens that were not accepted."),
+		Published:      counter("felix_published_records_total", "Records accepted from publishers."),
+		PublishedBytes: counter("felix_published_bytes_total", "Payload bytes accepted from publishers."),
+		Delivered:      counter("felix_delivered_records_total", "Records written to subscribers."),
+		DeliveredBytes: counter("felix_delivered_bytes_total", "Payload bytes written to subscribers."),
+		Subscribes:     counter("felix_subscribe_requests_total", "Subscribe requests taken."),
+		Subscribers:    gauge("felix_subscribers", "Subscriptions open now."),
+		Dropped:        counter("felix_subscribe_dropped_total", "Records that slow subscribers lost because the stream's ring moved on."),
+		Encodes:        counter("felix_event_encodes_total", "Event frames that had to be encoded; one serves all subscribers that negotiated the same."),
+		CacheRequests:  vec("felix_cache_requests_total", "Cache requests, by op (put, get, delete) and result (ok, hit, miss, refused).", "op", "result"),
+	}
+	for k := range m.requests {
+		m.requests[k] = m.Requests.WithLabelValues(wire.RequestKind(k).String())
+	}
+	m.cacheHit, m.cacheMiss = m.CacheRequests.WithLabelValues("get", "hit"), m.CacheRequests.WithLabelValues("get", "miss")
+	return m
+}

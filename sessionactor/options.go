@@ -1,0 +1,79 @@
+package sessionactor
+
+import (
+	"errors"
+	"time"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/wire"
+)
+
+// ErrWouldBlock says that a stream has no room for a write now.
+var ErrWouldBlock = errors.New("write would block")
+
+// Authenticator verifies the tokens that clients send.
+type Authenticator interface {
+	// Authenticate returns what the token allows in the tenant, or why it is not taken.
+	Authenticate(tenant, token string, now time.Time) (sessioncore.Grants, *wire.Refusal)
+}
+
+// Options is what the sessions of a node share.
+type Options struct {
+	Table *shardactor.Table
+	Auth  Authenticator
+	// Offer is what the broker tells clients that it serves.
+	Offer wire.Offer
+	// Brokers are the addresses that clients may use, told to whoever asks for the topology.
+	Brokers []wire.Broker
+	// Publish is the node's bound on frames that were read and whose requests have no outcome yet.
+	Publish *actors.Credit
+	// Partial is the node's bound on frames that are being read, beyond 64 KiB for each stream.
+	Partial *storage.Budget
+	// ConnBytes is what Publish is, for one connection, in bytes.
+	ConnBytes int
+	// Window is how many requests may be open on one stream.
+	Window int
+	// AuthTimeout closes a connection on which no stream authenticated, and one on which some stream takes longer.
+	AuthTimeout time.Duration
+	// PreauthStreams are read at once before they authenticated; PreauthStreamsMax may be open before the first one did.
+	PreauthStreams, PreauthStreamsMax int
+	// Subscriptions bounds those of one connection.
+	Subscriptions int
+	Clock         actors.Clock
+	Events        actors.EventSink
+	Metrics       *Metrics
+}
+
+// DefaultOptions are the bounds of wire/limits.go. Table, Auth, Offer, Clock, Events and Metrics are the caller's.
+func DefaultOptions() Options {
+	return Options{
+		Publish:        actors.NewCredit(1, wire.NodePublishBytes),
+		Partial:        storage.NewBudget(nodePartialFrames),
+		ConnBytes:      wire.ConnPublishBytes,
+		Window:         wire.PublishWindow,
+		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
+		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
+		Subscriptions: wire.MaxSubscriptionsPerConn,
+	}
+}
+
+// nodePartialFrames bounds the unfinished frames of a node, in bytes: sixteen of the largest. It only holds what is on its
+// way into memory, and a stream that does not fit is told to repeat.
+const nodePartialFrames = 16 * wire.MaxPayload
+
+// EphemeralOffer is what a broker without a storage directory serves: streams and caches in memory. It offers nothing it
+// cannot do, so a client finds out from auth_ok and not from a refusal.
+func EphemeralOffer() wire.Offer {
+	return wire.Offer{
+		HasFlags: true,
+		Flags: wire.FlagPublishBatch | wire.FlagEventBatch | wire.FlagEventBatchShared | wire.FlagPublishAcked | wire.FlagPublishAck |
+			wire.FlagEventOffsets | wire.FlagPublishKeyed | wire.FlagPublishAckCode | wire.FlagPublishAckDetail | wire.FlagPublishAckOffset |
+			wire.FlagEventTimestamps,
+		Features: wire.FeatureTopology | wire.FeatureCacheDelete | wire.FeatureStreamShards | wire.FeatureCacheShards |
+			wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
+			wire.FeatureShardOwners,
+	}
+}

@@ -1,0 +1,149 @@
+package sessionactor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
+)
+
+// publish routes a publish to its shard. The batch's bytes are those that were read; nothing is copied.
+func (l *lane) publish(r sessioncore.Request) {
+	p, m := r.Publish, l.session.opts.Metrics
+	if p.Flags == 0 {
+		m.JSONPublishes.Inc()
+	}
+	entry := l.lookup(p.Tenant, p.Namespace, p.Stream)
+	if entry == nil {
+		l.refuse(r.Token, notFound("stream", string(p.Tenant), string(p.Namespace), string(p.Stream)))
+		return
+	}
+	_, target := entry.Resolve(p.Key, p.Keyed)
+	if target.State != route.Local {
+		l.refuse(r.Token, elsewhere(target))
+		return
+	}
+	if p.Count == 0 { // a batch of nothing is done before it begins
+		l.settle(r.Token, sessioncore.Answer{})
+		return
+	}
+	msg := &shardactor.Publish{Batch: batch.Batch{Count: p.Count, Kind: batch.Records, PayloadBytes: p.PayloadBytes}}
+	msg.To(l, shardcore.Token(r.Token))
+	records, bytes := p.Count, p.PayloadBytes
+	frameBody(&msg.Batch, r.Framed) // p's names and key are gone after this
+	if err := target.Shard.Ref.TrySend(msg, msg.Batch.Size()); err != nil {
+		l.notTaken(r.Token, err)
+		return
+	}
+	m.Published.Add(float64(records))
+	m.PublishedBytes.Add(float64(bytes))
+}
+
+// lookup finds a stream; that of the last publish without looking.
+func (l *lane) lookup(tenant, namespace, stream []byte) *shardactor.Entry {
+	if e := l.entry; e != nil && !e.Gone() && e.Name.Name == string(stream) && e.Name.Namespace == string(namespace) && e.Name.Tenant == string(tenant) {
+		return e
+	}
+	l.entry, l.scratch = l.session.opts.Table.Lookup(l.scratch, route.Stream, tenant, namespace, stream)
+	return l.entry
+}
+
+// notTaken answers a request that a shard's mailbox refused: nothing happened.
+func (l *lane) notTaken(t sessioncore.Token, err error) {
+	m := l.session.opts.Metrics
+	if errors.Is(err, actors.ErrFull) {
+		action := "refused"
+		if l.core.Silent(t) {
+			action = "dropped"
+		}
+		m.QueueFull.WithLabelValues(action).Inc()
+		l.refuse(t, wire.Refuse(wire.CodeOverloaded, "the shard's queue is full; repeat the request after a pause").WithReason("publish_queue_full", queueFullPause))
+		return
+	}
+	l.refuse(t, unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request"))
+}
+
+// queueFullPause is how long a refused publisher is told to wait, in milliseconds: a full queue is worked off in less.
+const queueFullPause = 20
+
+// ask performs a request other than a publish.
+func (l *lane) ask(r sessioncore.Request) {
+	switch m := r.Message.(type) {
+	case *wire.Subscribe:
+		l.subscribe(r.Token, m)
+	case *wire.CacheGet:
+		l.cacheGet(r.Token, m)
+	case *wire.CachePut:
+		l.cachePut(r.Token, m)
+	case *wire.CacheDelete:
+		l.cacheDelete(r.Token, m)
+	case *wire.Topology:
+		l.settle(r.Token, sessioncore.Answer{Message: &wire.TopologyView{Brokers: l.session.opts.Brokers}})
+	case *wire.StreamShards:
+		view := &wire.StreamShardsView{RequestID: m.RequestID}
+		if e := l.find(route.Stream, m.TenantID, m.Namespace, m.Stream); e != nil {
+			view.Shards, view.Routing = uint32(len(e.Shards())), e.Routing
+		}
+		l.settle(r.Token, sessioncore.Answer{Message: view})
+	case *wire.CacheShards:
+		view := &wire.CacheShardsView{RequestID: m.RequestID}
+		if e := l.find(route.Cache, m.TenantID, m.Namespace, m.Cache); e != nil {
+			view.Shards = uint32(len(e.Shards()))
+		}
+		l.settle(r.Token, sessioncore.Answer{Message: view})
+	case *wire.ShardOwners:
+		l.settle(r.Token, sessioncore.Answer{Message: l.shardOwners(m)})
+	default:
+		panic(fmt.Sprintf("sessionactor: nobody performs %T", m))
+	}
+}
+
+func (l *lane) find(kind route.Kind, tenant, namespace, name string) *shardactor.Entry {
+	return l.session.opts.Table.Get(route.Name{Kind: kind, Tenant: tenant, Namespace: namespace, Name: name})
+}
+
+// shardOwners lists who serves each shard. A broker that is no member of a cluster names nobody: ask it for everything.
+func (l *lane) shardOwners(m *wire.ShardOwners) *wire.ShardOwnersView {
+	view := &wire.ShardOwnersView{RequestID: m.RequestID}
+	kind := route.Stream
+	if m.Kind == wire.ResourceCache {
+		kind = route.Cache
+	}
+	e := l.find(kind, m.TenantID, m.Namespace, m.Name)
+	if e == nil {
+		return view
+	}
+	for i, t := range e.Shards() {
+		o := wire.ShardOwner{Shard: uint32(i)}
+		switch t.State {
+		case route.Refused:
+			o.Unavailable = wire.Some(t.Reason)
+		case route.Remote:
+			o.NodeID, o.Addr, o.Generation = wire.Some(t.Node), wire.Some(t.Addr), t.Generation
+		}
+		view.Owners = append(view.Owners, o)
+	}
+	return view
+}
+
+func notFound(kind, tenant, namespace, name string) wire.Refusal {
+	return wire.Refuse(wire.CodeNotFound, fmt.Sprintf("%s not found: %s/%s/%s; if it was just created, repeat the request", kind, tenant, namespace, name))
+}
+
+func unavailable(reason, message string) wire.Refusal {
+	return wire.Refuse(wire.CodeShardUnavailable, message).WithReason(reason, 0)
+}
+
+// elsewhere refuses a request for a shard that is not served here.
+func elsewhere(t shardactor.Target) wire.Refusal {
+	if t.State == route.Remote {
+		return wire.Refuse(wire.CodeNotLeader, fmt.Sprintf("the shard is served by broker %s at %s", t.Node, t.Addr))
+	}
+	return unavailable(t.Reason, "nobody can serve the shard right now; repeat the request")
+}

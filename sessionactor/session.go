@@ -1,0 +1,357 @@
+package sessionactor
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/wire"
+)
+
+// SessionMessage is everything a Session accepts.
+//
+//sumtype:decl
+type SessionMessage interface{ sessionMessage() }
+
+// Subscribe asks a session for a subscription. Its request is settled by the subscription, or here when there is none.
+type Subscribe struct {
+	request subscribeRequest
+}
+
+// ConnClosed says that the connection is gone and its pumps have ended.
+type ConnClosed struct{}
+
+func (*Subscribe) sessionMessage()  {}
+func (*ConnClosed) sessionMessage() {}
+
+// The cells of a session.
+const (
+	// DrainCell: finish what is open, then close.
+	DrainCell actors.CellKind = 1
+	// IdleCell: nothing is open any more; sent while draining.
+	IdleCell actors.CellKind = 2
+)
+
+// session is what the lanes of one connection share with its Session actor.
+//
+//  1. lanes[l.place] is l, for every lane that is not closed;
+//  2. pumps counts the goroutines of the session; once it has fallen to 0 with the connection gone, over is set, the
+//     session is told, and no pump starts any more.
+type session struct {
+	opts   *Options
+	number uint64
+	conn   Conn
+	ref    actors.Ref[SessionMessage]
+	credit *actors.Credit // frames read whose requests have no outcome
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	authenticated atomic.Bool
+	streams       atomic.Int64  // opened before the first authentication
+	preauth       chan struct{} // places for streams that are read before they authenticated
+	partial       *storage.Budget
+	finish        chan struct{} // closed when draining: subscriptions end once they have delivered what there is
+
+	mu       sync.Mutex
+	lanes    []*lane
+	pumps    int
+	over     bool
+	draining bool
+}
+
+// partialFrames is how many bytes of unfinished frames one connection may hold beyond 64 KiB for each of its streams: four
+// of the largest frames.
+const partialFrames = 4 * wire.MaxPayload
+
+// Session supervises one client connection: its lanes, its subscriptions, and when it has to end.
+//
+//	path     sessions/<n>, child of Listener        lanes    data 64 items / 64 KiB, control, cells
+//	blocks   never                                  failure  stop; the connection is closed and its requests are let go
+//
+//	in               from               then
+//	Subscribe        a lane             a Subscription, or a refusal
+//	ConnClosed       its pumps          the session ends
+//	DrainCell        Listener           requests are refused; closed once idle
+//	IdleCell         its lanes          closed, while draining
+//	Terminated       its Subscriptions  the place is free
+type Session struct {
+	s      *session
+	subs   int
+	next   uint64
+	closed bool
+	drain  bool
+	linger time.Time
+}
+
+// sessionBounds: 64 subscribe requests wait at most; they come from lanes that wait for the answer.
+var sessionBounds = actors.Bounds{DataItems: 64, DataBytes: 64 << 10, ControlItems: 1}
+
+func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn) (actors.Ref[SessionMessage], error) {
+	s := &session{
+		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes),
+		preauth: make(chan struct{}, opts.PreauthStreams), partial: storage.NewBudget(partialFrames), finish: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(conn.Context())
+	ref, err := actors.Spawn[SessionMessage](parent, actors.Spec[SessionMessage]{
+		Name: fmt.Sprint(number), Kind: "session", Bounds: sessionBounds,
+		New: func() actors.Actor { return &Session{s: s} },
+		OnUnstepped: func(m SessionMessage) {
+			if x, ok := m.(*Subscribe); ok {
+				x.request.refuse(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
+			}
+		},
+		OnUnanswered: func(m SessionMessage) {
+			if x, ok := m.(*Subscribe); ok {
+				x.request.refuse(wire.Refuse(wire.CodeInternal, "the session failed; connect again"))
+			}
+		},
+	})
+	if err != nil {
+		s.cancel()
+		conn.Close(CloseOverload)
+	}
+	return ref, err
+}
+
+// Receive is one turn.
+func (a *Session) Receive(t *actors.Turn) {
+	switch t.Lifecycle() {
+	case actors.Started:
+		a.s.start(actors.RefOf[SessionMessage](t))
+		t.ArmWake(t.Now().Add(a.s.opts.AuthTimeout))
+		return
+	case actors.Stopping, actors.Stopped:
+		a.end(t)
+		return
+	}
+	a.subs -= len(t.ChildTerminated())
+	for _, m := range t.Messages() {
+		switch m := m.(type) {
+		case *Subscribe:
+			a.subscribe(t, m)
+		case *ConnClosed:
+			t.Stop()
+		default:
+			panic(fmt.Sprintf("sessionactor: a session got %T", m))
+		}
+	}
+	for _, c := range t.Cells() {
+		if c.Kind == DrainCell && !a.drain {
+			a.drain = true
+			a.s.drain()
+		}
+	}
+	if t.Wake() {
+		a.wake(t)
+	}
+	if a.drain && a.linger.IsZero() && a.subs == 0 && !a.s.busy() {
+		// QUIC has no way to wait until the last answers are delivered; closing at once would cut them off.
+		a.linger = t.Now().Add(drainLinger)
+		t.ArmWake(a.linger)
+	}
+}
+
+// drainLinger is how long a drained connection stays open so that its last answers reach the client.
+const drainLinger = 100 * time.Millisecond
+
+func (a *Session) wake(t *actors.Turn) {
+	if !a.s.authenticated.Load() && a.linger.IsZero() {
+		a.s.authTimedOut()
+	}
+	if !a.linger.IsZero() && !t.Now().Before(a.linger) {
+		a.s.conn.Close(CloseShutdown)
+	}
+}
+
+func (a *Session) end(t *actors.Turn) {
+	if a.closed {
+		return
+	}
+	a.closed = true
+	code := CloseShutdown
+	if t.Failed() != nil {
+		code = CloseInternal
+	}
+	a.s.cancel()
+	a.s.conn.Close(code)
+}
+
+func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
+	r := &m.request
+	switch {
+	case a.drain:
+		r.refuse(wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one"))
+		return
+	case a.subs >= a.s.opts.Subscriptions:
+		r.refuse(wire.Refuse(wire.CodeLimitExceeded, fmt.Sprintf("the connection has %d subscriptions already; open another connection", a.subs)))
+		return
+	}
+	a.next++
+	if err := spawnSubscription(t, a.s, a.next, *r); err != nil {
+		r.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be started: "+err.Error()).WithRetry(wire.RetryRetry))
+		return
+	}
+	a.subs++
+}
+
+// start begins to take streams.
+func (s *session) start(ref actors.Ref[SessionMessage]) {
+	s.ref = ref
+	s.opts.Metrics.Connections.Inc()
+	s.opts.Metrics.ConnectionsNow.Inc()
+	s.pump("accept", func(ctx context.Context) {
+		s.pump("accept publish-only", s.acceptReceiveStreams)
+		s.acceptStreams(ctx)
+	})
+}
+
+func (s *session) acceptStreams(ctx context.Context) {
+	defer s.cancel()
+	for {
+		stream, err := s.conn.AcceptStream(ctx)
+		if err != nil {
+			return
+		}
+		s.opts.Metrics.Streams.WithLabelValues("control").Inc()
+		s.open(newLane(s, wire.RoleControl, stream, stream))
+	}
+}
+
+func (s *session) acceptReceiveStreams(ctx context.Context) {
+	defer s.cancel()
+	for {
+		stream, err := s.conn.AcceptReceiveStream(ctx)
+		if err != nil {
+			return
+		}
+		s.opts.Metrics.Streams.WithLabelValues("publish_only").Inc()
+		s.open(newLane(s, wire.RolePublishOnly, stream, nil))
+	}
+}
+
+// pump runs a goroutine of the session. A panic in it costs the connection only. It reports false, and runs nothing, once
+// the connection is gone and all pumps have ended.
+func (s *session) pump(name string, run func(ctx context.Context)) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.pumps++
+	go func() {
+		defer s.pumpEnded()
+		defer func() {
+			if v := recover(); v != nil {
+				s.opts.Events.Emit(pumpFailed{session: s.number, pump: name, value: fmt.Sprint(v), stack: debug.Stack()})
+				s.conn.Close(CloseInternal)
+			}
+		}()
+		run(s.ctx)
+	}()
+	return true
+}
+
+func (s *session) pumpEnded() {
+	s.mu.Lock()
+	s.pumps--
+	over := s.pumps == 0
+	s.over = over
+	s.mu.Unlock()
+	if over { // the accept pumps are among them: the connection is gone
+		s.opts.Metrics.ConnectionsNow.Dec()
+		_ = s.ref.Complete(&ConnClosed{}) // refused when the session was stopped first
+	}
+}
+
+// open starts to read a stream. Before the first one has authenticated only so many may be open, and so many are read at
+// once; the others wait their turn.
+func (s *session) open(l *lane) {
+	if !s.authenticated.Load() && s.streams.Add(1) > int64(s.opts.PreauthStreamsMax) {
+		s.conn.Close(CloseTooManyStreams)
+		return
+	}
+	s.mu.Lock()
+	if s.draining {
+		l.core.Drain()
+	}
+	l.place = len(s.lanes)
+	s.lanes = append(s.lanes, l)
+	s.mu.Unlock()
+	_ = l.recv.SetReadDeadline(s.opts.Clock.Now().Add(s.opts.AuthTimeout))
+	s.pump("read", func(ctx context.Context) {
+		select {
+		case s.preauth <- struct{}{}:
+			l.inPreauth = true
+		case <-ctx.Done():
+		}
+		l.readPump(ctx)
+		l.leavePreauth()
+	})
+}
+
+// laneDone forgets a lane that is closed.
+func (s *session) laneDone(l *lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.lanes[len(s.lanes)-1]
+	s.lanes[l.place], last.place = last, l.place
+	s.lanes[len(s.lanes)-1] = nil
+	s.lanes = s.lanes[:len(s.lanes)-1]
+}
+
+// idle tells a draining session that a lane has nothing open any more.
+func (s *session) idle() {
+	s.ref.Signal(actors.Cell{Sender: s.number, Kind: IdleCell, Value: true})
+}
+
+// streamAuthenticated notes that a stream has a valid token.
+func (s *session) streamAuthenticated() { s.authenticated.Store(true) }
+
+func (s *session) authTimedOut() {
+	s.opts.Metrics.AuthTimeouts.Inc()
+	s.conn.Close(CloseAuthTimeout)
+}
+
+// bookPartial books bytes of unfinished frames with the connection and the node.
+func (s *session) bookPartial(n int64) bool {
+	if !s.partial.Take(n) {
+		s.partial.Give(n)
+		return false
+	}
+	if !s.opts.Partial.Take(n) {
+		s.opts.Partial.Give(n)
+		s.partial.Give(n)
+		return false
+	}
+	return true
+}
+
+func (s *session) givePartial(n int64) {
+	s.partial.Give(n)
+	s.opts.Partial.Give(n)
+}
+
+// drain makes every lane refuse what is new. Subscriptions end once they have delivered what is readable.
+func (s *session) drain() {
+	s.mu.Lock()
+	s.draining = true
+	lanes := slices.Clone(s.lanes)
+	s.mu.Unlock()
+	for _, l := range lanes {
+		l.drain()
+	}
+	close(s.finish)
+}
+
+func (s *session) busy() bool {
+	s.mu.Lock()
+	lanes := slices.Clone(s.lanes)
+	s.mu.Unlock()
+	return slices.ContainsFunc(lanes, (*lane).busy)
+}

@@ -1,0 +1,120 @@
+package sessioncore
+
+import (
+	"fmt"
+
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// Answer is the outcome of a request.
+type Answer struct {
+	// Refusal is nil when it was done.
+	Refusal *wire.Refusal
+	// Message answers a request of the kind Ask, ready to be sent.
+	Message wire.Message
+	// HasOffset and Offset are where a publish begins, on streams that have a log.
+	HasOffset bool
+	Offset    id.Offset
+	// Found and Value answer a cache request without Message: what a get read or a delete removed. Value is borrowed.
+	Found bool
+	Value []byte
+}
+
+// Settle gives a request its outcome. Answers that are due now are in Out, permits that came free in Released. A token
+// that is not open is a broken invariant: somebody answered twice.
+func (s *Stream) Settle(t Token, a Answer) {
+	sl := s.open.get(t)
+	if sl == nil || sl.settled {
+		panic(fmt.Sprintf("sessioncore: request %d was answered twice", t))
+	}
+	sl.settled = true
+	s.held -= sl.bytes
+	s.released += sl.bytes
+	if t != s.open.first {
+		sl.answer = s.encode(nil, sl, a)
+		sl.message, sl.unsupported = nil, nil
+		return
+	}
+	s.out = s.encode(s.out, sl, a)
+	s.open.pop()
+	for s.open.count > 0 && s.open.at(0).settled {
+		s.out = append(s.out, s.open.at(0).answer...)
+		s.open.pop()
+	}
+}
+
+// Abandon lets go of every open request: the stream or its connection is gone, and nobody will read an answer.
+func (s *Stream) Abandon(why string) {
+	s.released += s.held
+	s.held = 0
+	for s.open.count > 0 {
+		s.open.pop()
+	}
+	s.out = nil
+	s.End(why)
+}
+
+// IsOpen reports whether the request still waits for its outcome: after Abandon late outcomes are dropped.
+func (s *Stream) IsOpen(t Token) bool {
+	sl := s.open.get(t)
+	return sl != nil && !sl.settled
+}
+
+// encode writes an answer in the form its request calls for, with nothing in it that the client did not offer.
+func (s *Stream) encode(dst []byte, sl *slot, a Answer) []byte {
+	if s.role == wire.RolePublishOnly {
+		return dst
+	}
+	switch sl.form {
+	case formSilent:
+		return dst
+	case formBinaryAck:
+		return wire.AppendPublishAck(dst, s.publishAck(sl, a), s.grant)
+	case formPublishAns:
+		return wire.AppendPublishAnswer(dst, s.publishAck(sl, a), s.grant)
+	}
+	if a.Refusal != nil {
+		return wire.AppendJSONFrame(dst, s.errorAnswer(*a.Refusal))
+	}
+	if a.Message != nil {
+		return wire.AppendJSONFrame(dst, a.Message)
+	}
+	return appendCacheAnswer(dst, sl.message, a)
+}
+
+// appendCacheAnswer writes the answer to a cache request, which repeats what was asked.
+func appendCacheAnswer(dst []byte, asked wire.Message, a Answer) []byte {
+	value := wire.Opt[[]byte]{V: a.Value, Set: a.Found}
+	switch m := asked.(type) {
+	case *wire.CachePut:
+		if !m.RequestID.Set {
+			return wire.AppendJSONFrame(dst, &wire.OK{})
+		}
+		return wire.AppendJSONFrame(dst, &wire.CacheOK{RequestID: m.RequestID.V})
+	case *wire.CacheGet:
+		return wire.AppendJSONFrame(dst, &wire.CacheValue{TenantID: m.TenantID, Namespace: m.Namespace, Cache: m.Cache, Key: m.Key, Value: value, RequestID: m.RequestID})
+	case *wire.CacheDelete:
+		return wire.AppendJSONFrame(dst, &wire.CacheValue{TenantID: m.TenantID, Namespace: m.Namespace, Cache: m.Cache, Key: m.Key, Value: value, RequestID: m.RequestID})
+	}
+	panic(fmt.Sprintf("sessioncore: no answer for %T", asked))
+}
+
+func (s *Stream) publishAck(sl *slot, a Answer) *wire.PublishAck {
+	ack := &wire.PublishAck{RequestID: sl.requestID.V, Refusal: a.Refusal}
+	if a.Refusal == nil {
+		ack.HasOffset, ack.Offset = a.HasOffset, a.Offset
+	}
+	return ack
+}
+
+// errorAnswer is the message error, with a code only for a client that reads codes.
+func (s *Stream) errorAnswer(f wire.Refusal) wire.Message {
+	return wire.ErrorOf(f, s.grant)
+}
+
+// Silent reports whether an open request gets no answer whatever becomes of it.
+func (s *Stream) Silent(t Token) bool {
+	sl := s.open.get(t)
+	return sl != nil && sl.form == formSilent
+}

@@ -1,0 +1,36 @@
+package sessioncore
+
+import "github.com/felixd/felixd/wire"
+
+// needed is the right a request takes.
+type needed struct {
+	action     Action
+	object     string // kind of object, as in a permission: stream or cache
+	on         Object
+	tenantOnly bool // no action, but the tenant must be the stream's own
+}
+
+// need says which right a message takes. Topology needs none beyond a valid token.
+func need(m wire.Message) needed {
+	switch m := m.(type) {
+	case *wire.Subscribe:
+		return needed{ActionSubscribe, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
+	case *wire.CachePut:
+		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CacheGet:
+		return cacheNeed(ActionCacheRead, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CacheDelete:
+		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.StreamShards:
+		return needed{on: Object{Tenant: m.TenantID}, tenantOnly: true}
+	case *wire.CacheShards:
+		return needed{on: Object{Tenant: m.TenantID}, tenantOnly: true}
+	case *wire.ShardOwners:
+		return needed{on: Object{Tenant: m.TenantID}, tenantOnly: true}
+	}
+	return needed{}
+}
+
+func cacheNeed(a Action, tenant, namespace, cache, key string) needed {
+	return needed{a, "cache", Object{Tenant: tenant, Namespace: namespace, Name: cache, Key: key, HasKey: true}, false}
+}

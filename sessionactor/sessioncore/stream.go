@@ -1,0 +1,439 @@
+package sessioncore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/wire"
+)
+
+// OutLimit is how many bytes of answers may wait to be sent before a stream takes no further request. One more answer may
+// come on top of it: that of the request that was let in last.
+const OutLimit = 1 << 20
+
+// Stream is one client stream. It is not safe for concurrent use: its lane has a lock.
+//
+// Invariants:
+//
+//  1. open holds every request that was taken and whose answer has not been moved to out, oldest first;
+//  2. only the oldest request's answer is moved to out, so answers leave in the order of the requests;
+//  3. held is the sum of the permits of open requests: the bytes of their frames. What was let in and is not held any
+//     more is in released until the lane takes it.
+type Stream struct {
+	role     wire.Role
+	phase    wire.Phase
+	server   wire.Offer
+	window   int
+	offer    wire.Offer
+	grant    wire.Grant
+	grants   Grants
+	open     ring
+	out      []byte
+	held     int
+	released int
+	cost     int // permits of the frame at hand, until a request takes them
+
+	draining bool
+	ended    string // why nothing more is read; "" = it goes on
+	dropped  int    // frames that were passed over without an answer
+
+	publish wire.Publish // of the frame at hand
+	allowed target       // the last publish target that was allowed
+}
+
+// target is a stream name whose publishing was allowed, so that the next batch to it need not be judged again.
+type target struct{ tenant, namespace, stream []byte }
+
+func (t *target) is(p *wire.Publish) bool {
+	return bytes.Equal(t.stream, p.Stream) && bytes.Equal(t.namespace, p.Namespace) && bytes.Equal(t.tenant, p.Tenant)
+}
+
+func (t *target) set(p *wire.Publish) {
+	t.tenant = append(t.tenant[:0], p.Tenant...)
+	t.namespace = append(t.namespace[:0], p.Namespace...)
+	t.stream = append(t.stream[:0], p.Stream...)
+}
+
+// NewStream returns the core of a stream of that role. server is what the broker offers, window how many requests may be
+// open at once.
+func NewStream(role wire.Role, server wire.Offer, window int) *Stream {
+	return &Stream{role: role, phase: wire.PhaseNew, server: server, window: window}
+}
+
+// Do says what a Request wants of the lane.
+type Do uint8
+
+const (
+	// Nothing: the core dealt with the frame; look at Out and Ended.
+	Nothing Do = iota
+	// Authenticate: verify Message, a *wire.Auth, and call Authenticated.
+	Authenticate
+	// Publish: route Publish and settle Token.
+	Publish
+	// Ask: perform Message and settle Token.
+	Ask
+)
+
+// Request is what a frame asks for. Publish and its bytes are borrowed from the frame.
+type Request struct {
+	Do      Do
+	Token   Token
+	Kind    wire.RequestKind
+	Publish *wire.Publish
+	Message wire.Message
+	// Framed is Publish.Region with RegionHeadroom bytes in front of it that may be overwritten once the publish's names and
+	// key are not needed any more: an event frame's header goes there.
+	Framed []byte
+}
+
+// RegionHeadroom is the room in front of a region for the header of an event frame: frame header and count.
+const RegionHeadroom = wire.HeaderSize + 4
+
+// framed returns a decoded binary publish's region together with the bytes in front of it.
+func framed(f Frame, p *wire.Publish) []byte {
+	at := 2 + len(p.Tenant) + 2 + len(p.Namespace) + 2 + len(p.Stream) + 4
+	if p.Flags.Has(wire.FlagPublishAcked) {
+		at += 8 + 1
+	}
+	if p.Flags.Has(wire.FlagPublishIdempotent) {
+		at += 8 + 8
+	}
+	if p.Keyed {
+		at += 2 + len(p.Key)
+	}
+	start, end := Headroom+at-RegionHeadroom, Headroom+at+len(p.Region)
+	return f.Buffer[start:end:end]
+}
+
+// MaxPayload is the largest payload the stream takes in its phase.
+func (s *Stream) MaxPayload() uint32 {
+	if s.phase == wire.PhaseNew {
+		return wire.MaxPreauthPayload
+	}
+	return wire.MaxPayload
+}
+
+// Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back.
+func (s *Stream) Room() bool { return s.open.count < s.window && len(s.out) < OutLimit }
+
+// Open is how many requests wait for their outcome.
+func (s *Stream) Open() int { return s.open.count }
+
+// Released returns the permits, in bytes, that came free since the last call.
+func (s *Stream) Released() int {
+	n := s.released
+	s.released = 0
+	return n
+}
+
+// Authenticated reports whether a token was accepted on this stream.
+func (s *Stream) Authenticated() bool { return s.phase == wire.PhaseOpen }
+
+// Grants is what the stream's token allows; nil before it was accepted.
+func (s *Stream) Grants() Grants { return s.grants }
+
+// Grant is what may be used on frames sent to this client.
+func (s *Stream) Grant() wire.Grant { return s.grant }
+
+// Ended says why the stream takes nothing more; "" while it does.
+func (s *Stream) Ended() string { return s.ended }
+
+// Finished reports whether the stream is over and everything it owes has been handed out.
+func (s *Stream) Finished() bool { return s.ended != "" && s.open.count == 0 && len(s.out) == 0 }
+
+// Dropped counts frames that were passed over in silence.
+func (s *Stream) Dropped() int { return s.dropped }
+
+// End makes the stream take nothing more. What is open still gets its answers.
+func (s *Stream) End(why string) {
+	if s.ended == "" {
+		s.ended = why
+	}
+}
+
+// Drain refuses every later request: the broker is shutting down.
+func (s *Stream) Drain() { s.draining = true }
+
+// Out is the answers that may leave now, in order; valid until the next call that is not Pending. Sent says that they
+// left.
+func (s *Stream) Out() []byte { return s.out }
+
+// Sent empties Out. A stream that is idle keeps no more than a small buffer.
+func (s *Stream) Sent() {
+	if cap(s.out) > outKept {
+		s.out = nil
+	}
+	s.out = s.out[:0]
+}
+
+// TakeOut gives Out away.
+func (s *Stream) TakeOut() []byte {
+	out := s.out
+	s.out = nil
+	return out
+}
+
+// outKept is the largest answer buffer an idle stream keeps, in bytes.
+const outKept = 512
+
+// Pending is how many bytes are in Out.
+func (s *Stream) Pending() int { return len(s.out) }
+
+// Frame takes one complete frame, for whose payload the lane holds permits. After the stream ended, frames are passed
+// over.
+func (s *Stream) Frame(f Frame) (r Request) {
+	s.cost = len(f.Payload())
+	switch {
+	case s.ended != "":
+	case f.Flags != 0:
+		r = s.binary(f)
+	default:
+		r = s.json(f)
+	}
+	s.released += s.cost
+	s.cost = 0
+	return r
+}
+
+// take opens a request, which holds the permits of its frame until it is settled.
+func (s *Stream) take(sl slot) Token {
+	sl.bytes, s.cost = s.cost, 0
+	s.held += sl.bytes
+	return s.open.push(sl)
+}
+
+// BadFrame takes a header that is none: nothing behind it can be trusted.
+func (s *Stream) BadFrame(err error) { s.End("bad frame: " + err.Error()) }
+
+// TooMuch ends the stream because its connection, or the node, has too many bytes of unfinished frames.
+func (s *Stream) TooMuch() {
+	f := wire.Refuse(wire.CodeOverloaded, "too many bytes of unfinished frames; send fewer large frames at a time and repeat this one").WithReason("partial_frames", 100)
+	s.settleNow(slot{form: formMessage}, Answer{Refusal: &f})
+	s.End("too many bytes of unfinished frames")
+}
+
+func (s *Stream) binary(f Frame) Request {
+	kind := wire.KindOfFlags(f.Flags)
+	err := s.publish.Decode(f.Flags, f.Payload())
+	p := &s.publish
+	owed := p.Ack != wire.AckNone || f.Flags.Has(wire.FlagPublishAcked)
+	sl := slot{kind: kind, form: formSilent, requestID: wire.Opt[uint64]{V: p.RequestID, Set: p.HasRequestID}}
+	if owed {
+		sl.form = formBinaryAck
+	}
+	if kind == wire.KindUnknownFlags {
+		owed, sl.form = true, formMessage
+		if p.HasRequestID && f.Flags.Has(wire.FlagPublishAcked) {
+			sl.form = formBinaryAck
+		}
+	} else if err != nil {
+		kind = wire.KindMalformed
+	}
+	if !s.judge(kind, owed, sl, err) {
+		return Request{}
+	}
+	return s.admitPublish(sl, p, framed(f, p))
+}
+
+func (s *Stream) json(f Frame) Request {
+	m, err := wire.DecodeJSON(f.Payload())
+	if err != nil {
+		s.badJSON(f, err)
+		return Request{}
+	}
+	kind := wire.RequestKindOf(m)
+	switch m := m.(type) {
+	case *wire.PublishMessage:
+		return s.jsonPublish(m.Publish())
+	case *wire.PublishBatchMessage:
+		return s.jsonPublish(m.Publish())
+	}
+	sl := slot{kind: kind, form: formMessage, message: m}
+	if !s.judge(kind, true, sl, nil) {
+		return Request{}
+	}
+	if kind == wire.KindAuth {
+		return Request{Do: Authenticate, Token: s.take(sl), Kind: kind, Message: m}
+	}
+	return s.admitAsk(sl, m)
+}
+
+// jsonPublish takes a publish that came as JSON. Its region is copied once, behind the room that a frame header needs.
+func (s *Stream) jsonPublish(p wire.Publish) Request {
+	s.publish = p
+	owed := p.Ack != wire.AckNone
+	sl := slot{kind: wire.KindPublish, form: formSilent, requestID: wire.Opt[uint64]{V: p.RequestID, Set: p.HasRequestID}}
+	switch {
+	case owed && p.HasRequestID:
+		sl.form = formPublishAns
+	case owed:
+		sl.form = formMessage
+		s.judge(wire.KindMalformed, true, sl, errors.New("an acknowledged publish needs a request_id"))
+		return Request{}
+	}
+	if !s.judge(wire.KindPublish, owed, sl, nil) {
+		return Request{}
+	}
+	framed := make([]byte, RegionHeadroom+len(p.Region))
+	copy(framed[RegionHeadroom:], p.Region)
+	return s.admitPublish(sl, &s.publish, framed)
+}
+
+// badJSON answers what is no message, or none that this broker serves.
+func (s *Stream) badJSON(f Frame, err error) {
+	var unknown *wire.UnknownTypeError
+	if errors.As(err, &unknown) {
+		s.judge(unknown.Kind, true, slot{form: formMessage, unsupported: unknown.Answer()}, nil)
+		return
+	}
+	// A publish that does not decode may have wanted no answer: silence is the only reply that cannot be mistaken.
+	typ, requestID, _ := wire.PeekJSON(f.Payload())
+	sl := slot{form: formMessage}
+	owed := true
+	if wire.KindOfType(typ) == wire.KindPublish {
+		owed = requestID.Set
+		if sl.requestID = requestID; owed {
+			sl.form = formPublishAns
+		}
+	}
+	s.judge(wire.KindMalformed, owed, sl, err)
+}
+
+// judge applies the role-and-phase table; false means that the request is dealt with.
+func (s *Stream) judge(kind wire.RequestKind, owed bool, sl slot, cause error) bool {
+	v := wire.Judge(s.role, s.phase, kind, owed, s.offer)
+	if v.Action == wire.Accept {
+		return true
+	}
+	s.carryOut(v, sl, cause)
+	return false
+}
+
+// carryOut performs a verdict other than Accept.
+func (s *Stream) carryOut(v wire.Verdict, sl slot, cause error) {
+	f := v.Refusal
+	if cause != nil && f.Message != "" {
+		f.Message += ": " + cause.Error()
+	}
+	switch v.Action {
+	case wire.AnswerRefusal:
+		s.settleNow(sl, Answer{Refusal: &f})
+	case wire.AnswerRefusalAndEnd:
+		s.settleNow(sl, Answer{Refusal: &f})
+		s.End(f.Code.String())
+	case wire.AnswerUnsupported:
+		m := sl.unsupported
+		if m == nil { // a request that is known by name only
+			m = unsupportedFor(sl)
+		}
+		sl.form = formMessage
+		s.settleNow(sl, Answer{Message: m})
+	case wire.EndSilently:
+		s.End("request not possible on this stream")
+	case wire.Drop:
+		s.dropped++
+	default:
+		panic(fmt.Sprintf("sessioncore: no way to carry out %s", v.Action))
+	}
+}
+
+func unsupportedFor(sl slot) *wire.Unsupported {
+	if x, ok := sl.message.(*wire.Extension); ok {
+		return x.Answer()
+	}
+	return &wire.Unsupported{RequestType: sl.kind.String(), RequestID: sl.requestID}
+}
+
+// settleNow answers a request that was not let in. It keeps its place in the order.
+func (s *Stream) settleNow(sl slot, a Answer) { s.Settle(s.take(sl), a) }
+
+// admitPublish checks the right to publish.
+func (s *Stream) admitPublish(sl slot, p *wire.Publish, framed []byte) Request {
+	if s.draining {
+		s.settleNow(sl, Answer{Refusal: drainingRefusal()})
+		return Request{}
+	}
+	if !s.allowed.is(p) {
+		o := Object{Tenant: string(p.Tenant), Namespace: string(p.Namespace), Name: string(p.Stream)}
+		if f := s.permit(ActionPublish, "stream", o); f != nil {
+			s.settleNow(sl, Answer{Refusal: f})
+			return Request{}
+		}
+		s.allowed.set(p)
+	}
+	return Request{Do: Publish, Token: s.take(sl), Kind: sl.kind, Publish: p, Framed: framed}
+}
+
+// admitAsk checks the right a request needs.
+func (s *Stream) admitAsk(sl slot, m wire.Message) Request {
+	if s.draining {
+		s.settleNow(sl, Answer{Refusal: drainingRefusal()})
+		return Request{}
+	}
+	if n := need(m); n.action != 0 {
+		if f := s.permit(n.action, n.object, n.on); f != nil {
+			s.settleNow(sl, Answer{Refusal: f})
+			return Request{}
+		}
+	} else if n.tenantOnly {
+		if f := s.sameTenant(n.on.Tenant); f != nil {
+			s.settleNow(sl, Answer{Refusal: f})
+			return Request{}
+		}
+	}
+	return Request{Do: Ask, Token: s.take(sl), Kind: sl.kind, Message: m}
+}
+
+func drainingRefusal() *wire.Refusal {
+	f := wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one")
+	return &f
+}
+
+// AuthenticatedAs settles an Authenticate request: grants is what the token allows, or refusal says why it was not taken.
+func (s *Stream) AuthenticatedAs(t Token, auth *wire.Auth, grants Grants, refusal *wire.Refusal) {
+	s.offer = auth.Offer()
+	s.grant = wire.Negotiate(s.offer, s.server)
+	if s.draining {
+		refusal = drainingRefusal()
+	}
+	if refusal != nil {
+		s.Settle(t, Answer{Refusal: refusal})
+		s.End(refusal.Code.String())
+		return
+	}
+	s.grants, s.phase = grants, wire.PhaseOpen
+	if !s.offer.HasFlags {
+		s.Settle(t, Answer{Message: &wire.OK{}})
+		return
+	}
+	ok := s.server.AuthOK(*auth)
+	if s.server.Features.Has(wire.FeaturePublishPipeline) && s.offer.Features.Has(wire.FeaturePublishPipeline) {
+		ok.PublishWindow = wire.Some(uint32(s.window))
+	}
+	s.Settle(t, Answer{Message: ok})
+}
+
+func (s *Stream) sameTenant(tenant string) *wire.Refusal {
+	if tenant == s.grants.Tenant() {
+		return nil
+	}
+	f := wire.Refuse(wire.CodeForbidden, fmt.Sprintf("forbidden: the stream is authenticated for tenant %q and the request names tenant %q", s.grants.Tenant(), tenant))
+	return &f
+}
+
+// permit refuses what the token does not allow, naming the permission that is missing.
+func (s *Stream) permit(a Action, kind string, o Object) *wire.Refusal {
+	if f := s.sameTenant(o.Tenant); f != nil {
+		return f
+	}
+	if s.grants.Allows(a, o) {
+		return nil
+	}
+	object := fmt.Sprintf("%s:%s/%s/%s", kind, o.Tenant, o.Namespace, o.Name)
+	if o.HasKey {
+		object += "/" + o.Key
+	}
+	f := wire.Refuse(wire.CodeForbidden, fmt.Sprintf("forbidden: the token lacks the permission %s on %s", a, object))
+	return &f
+}

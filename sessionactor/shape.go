@@ -1,0 +1,54 @@
+package sessionactor
+
+import (
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
+)
+
+// shape is how one subscriber's events are encoded: what it negotiated decides. Records of ephemeral streams have no
+// offsets, so none are sent.
+type shape struct {
+	shared bool // the plain shared form, which every batch carries ready made
+	json   bool
+	flags  wire.Flags
+	id     uint64
+	name   route.Name
+}
+
+func shapeFor(g wire.Grant, id uint64, name route.Name) shape {
+	s := shape{id: id, name: name}
+	switch {
+	case g.Flags.Has(wire.FlagEventBatchShared):
+		s.flags = wire.FlagEventBatchShared
+	case g.Flags.Has(wire.FlagEventBatch):
+		s.flags = wire.FlagEventBatch
+	default:
+		s.json = true
+		return s
+	}
+	if g.Flags.Has(wire.FlagEventTimestamps) {
+		s.flags |= wire.FlagEventTimestamps
+	}
+	s.shared = s.flags == wire.FlagEventBatchShared
+	return s
+}
+
+// append encodes a batch for this subscriber alone, in frames of the usual size.
+func (s *shape) append(dst []byte, b *batch.Batch) []byte {
+	for rest := wire.Region(b.Body); len(rest) > 0; {
+		var part wire.Region
+		var count uint32
+		part, count, rest = rest.Cut(wire.EventBatchMaxEvents, wire.EventBatchMaxBytes)
+		if s.json {
+			dst = wire.AppendJSONFrame(dst, &wire.EventBatchMessage{TenantID: s.name.Tenant, Namespace: s.name.Namespace, Stream: s.name.Name, Records: part, Count: count})
+			continue
+		}
+		e := wire.EventBatch{SubscriptionID: s.id, Count: count, Region: part}
+		if s.flags.Has(wire.FlagEventTimestamps) {
+			e.Timestamps, e.TimestampMicros = true, b.AppendMicros
+		}
+		dst = wire.AppendEventBatch(dst, s.flags, &e)
+	}
+	return dst
+}
