@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/felixd/felixd/internal/node"
+	"github.com/felixd/felixd/transport"
+	"github.com/felixd/felixd/wire"
+)
+
+// Config is everything `felixd dev` can be told. DefaultConfig has the defaults; load fills it from flags and variables.
+type Config struct {
+	DataDir string
+	Listen  string // UDP
+	HTTP    string
+	API     string
+
+	LogLevel     string
+	DrainTimeout time.Duration
+	Executors    int
+	Limits       node.Limits
+
+	MaxConnections int
+	MaxPerIP       int
+	AuthTimeout    time.Duration
+	Windows        transport.Windows
+	Offload        transport.Offload
+	RequireALPN    bool
+	CipherSuites   []uint16
+}
+
+// DefaultConfig is what felixd runs with when nothing is set.
+func DefaultConfig() Config {
+	return Config{
+		DataDir: "./felix-data", Listen: "127.0.0.1:5000", HTTP: "127.0.0.1:8080", API: "127.0.0.1:8443",
+		LogLevel: "info", DrainTimeout: 25 * time.Second, Executors: 4, Limits: node.DefaultLimits(),
+		MaxConnections: transport.DefaultMaxConnections, MaxPerIP: transport.DefaultMaxPerIP,
+		AuthTimeout: wire.AuthTimeoutMillis * time.Millisecond, Windows: transport.DefaultServerWindows(),
+	}
+}
+
+// load reads flags, then variables, then defaults. All mistakes come back at once, a line each, every one naming the flag
+// or variable it is about. warnings are about variables that nothing reads.
+func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, warnings []string, err error) {
+	c = DefaultConfig()
+	env := map[string]string{}
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(k, "FELIX_") {
+			env[k] = v
+		}
+	}
+	var wrong []error
+	for _, s := range all {
+		where, value := s.variable, s.value
+		if flags.Changed(s.flag) {
+			where = "--" + s.flag
+		} else if v, ok := env[s.variable]; ok {
+			value = v
+		}
+		if err := s.parse(value, &c); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
+		}
+	}
+	wrong = append(wrong, c.check()...)
+	return c, unread(all, environ), errors.Join(wrong...)
+}
+
+// check looks at what only makes sense together.
+func (c Config) check() (wrong []error) {
+	if c.HTTP == c.API && !strings.HasSuffix(c.HTTP, ":0") {
+		wrong = append(wrong, fmt.Errorf("--http: %s is the address of --api too; give each its own", c.HTTP))
+	}
+	if _, err := c.Windows.WithMax(0, 0); err != nil {
+		wrong = append(wrong, fmt.Errorf("--stream-recv-window: %w", err))
+	}
+	if c.Limits.PublishConnBytes > c.Limits.PublishBytes {
+		wrong = append(wrong, fmt.Errorf("--publish-conn-inflight-bytes: %d is more than the whole node may hold (--publish-inflight-bytes %d)", c.Limits.PublishConnBytes, c.Limits.PublishBytes))
+	}
+	if c.Limits.RingBytes > c.Limits.TailBytes {
+		wrong = append(wrong, fmt.Errorf("--ephemeral-shard-bytes: %d is more than the whole node may hold (--ephemeral-memory-bytes %d)", c.Limits.RingBytes, c.Limits.TailBytes))
+	}
+	return wrong
+}
+
+// clientVariables are read by clients and not by the daemon; they may be in its environment too.
+var clientVariables = [...]string{
+	"FELIX_INITIAL_MTU", "FELIX_CONTEXT", "FELIX_CONTEXT_FILE", "FELIX_ADDR", "FELIX_BROKERS", "FELIX_NAMESPACE", "FELIX_AUTH_TENANT", "FELIX_AUTH_TOKEN",
+	"FELIX_AUTH_TOKEN_FILE", "FELIX_TOKEN", "FELIX_CA_FILE", "FELIX_SERVER_NAME", "FELIX_CONTROLPLANE_URL", "FELIX_CONTROLPLANE_TOKEN",
+	"FELIX_CONTROLPLANE_TOKEN_FILE", "FELIX_CONTROLPLANE_CA", "FELIX_EFFORT", "FELIX_CONFORMANCE_VENV",
+}
+
+// unread names FELIX_ variables that nothing reads, with the nearest name that something does: a misspelled variable would
+// otherwise be silently without effect.
+func unread(all []*setting, environ []string) (warnings []string) {
+	for _, kv := range environ {
+		k, _, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(k, "FELIX_") {
+			continue
+		}
+		known, best, distance := false, "", 4
+		for _, s := range all {
+			known = known || s.variable == k
+			if d := editDistance(s.variable, k); d < distance {
+				best, distance = s.variable, d
+			}
+		}
+		for _, v := range clientVariables {
+			known = known || v == k
+		}
+		switch {
+		case known:
+		case best != "":
+			warnings = append(warnings, fmt.Sprintf("%s is set and nothing reads it; did you mean %s?", k, best))
+		default:
+			warnings = append(warnings, k+" is set and nothing reads it")
+		}
+	}
+	return warnings
+}
+
+// editDistance is how many letters must be added, dropped or changed to make b of a.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		left, diagonal := i, i-1
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next := min(row[j]+1, left+1, diagonal+cost)
+			diagonal, row[j-1] = row[j], left
+			left = next
+		}
+		row[len(b)] = left
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,66 @@
+// Command felixd is the daemon: event streams, work queues and a cache over QUIC.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/felixd/felixd/internal/version"
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	os.Exit(run(os.Args[1:], os.Environ(), os.Stdout, os.Stderr, signals))
+}
+
+// run is main with everything it touches as arguments. It returns the exit code.
+func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	root := &cobra.Command{
+		Use:               "felixd",
+		Short:             "Event streams, work queues and a cache over QUIC, from one log.",
+		Long:              "felixd serves event streams, work queues and a key-value cache as three readings of one append-only log.\n\n" + exitCodeHelp(),
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	root.AddCommand(devCommand(environ, stdout, stderr, signals), laterCommand("broker"), laterCommand("controlplane"), versionCommand(stdout))
+	if err := root.ExecuteContext(context.Background()); err != nil {
+		fmt.Fprintln(stderr, "felixd:", err)
+		return exitCode(err)
+	}
+	return exitOK
+}
+
+// laterCommand is a command that exists and cannot be started yet: the daemon runs as one process only.
+func laterCommand(name string) *cobra.Command {
+	return &cobra.Command{
+		Use:   name,
+		Short: "Not available yet: run everything in one process with `felixd dev`.",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &exitError{code: exitUsage, err: fmt.Errorf("`felixd %s` comes with clusters and is not available in this version; `felixd dev` runs a broker and a control plane in one process", name)}
+		},
+	}
+}
+
+func versionCommand(stdout io.Writer) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of felixd and of the protocol it speaks.",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(stdout, version.String("felixd"))
+			return err
+		},
+	}
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/felixd/felixd/transport"
+)
+
+// setting is one thing an operator can turn: a flag, a variable and a default. The flag wins over the variable.
+type setting struct {
+	flag, variable, help string
+	value                string // the default, then what is in force
+	parse                func(text string, c *Config) error
+}
+
+// settings lists everything that can be set for `felixd dev`, in the order of the help.
+func settings() []*setting {
+	d := DefaultConfig()
+	return []*setting{
+		{flag: "data-dir", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys and dev.json", parse: text(func(c *Config) *string { return &c.DataDir })},
+		{flag: "listen", variable: "FELIX_QUIC_BIND", value: d.Listen, help: "address for clients (UDP)", parse: address(func(c *Config) *string { return &c.Listen })},
+		{flag: "http", variable: "FELIX_BROKER_METRICS_BIND", value: d.HTTP, help: "address for /live, /ready and /metrics; plain HTTP on loopback, TLS elsewhere", parse: address(func(c *Config) *string { return &c.HTTP })},
+		{flag: "api", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
+		{flag: "log-level", variable: "FELIX_LOG_LEVEL", value: d.LogLevel, help: "debug, info, warn or error", parse: oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
+		{flag: "drain-timeout-ms", variable: "FELIX_SHUTDOWN_DRAIN_TIMEOUT_MS", value: ms(d.DrainTimeout), help: "longest time to finish open requests after SIGTERM", parse: millis(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0)},
+		{flag: "executors", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: "4", help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
+		{flag: "publish-window", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
+		{flag: "publish-inflight-bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
+		{flag: "publish-conn-inflight-bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
+		{flag: "ephemeral-memory-bytes", variable: "FELIX_EPHEMERAL_MEMORY_BYTES", value: fmt.Sprint(d.Limits.TailBytes), help: "records of ephemeral streams kept in memory, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.TailBytes })},
+		{flag: "ephemeral-shard-bytes", variable: "FELIX_EPHEMERAL_SHARD_BYTES", value: fmt.Sprint(d.Limits.RingBytes), help: "the same for one shard", parse: bytes64(func(c *Config) *int64 { return &c.Limits.RingBytes })},
+		{flag: "ephemeral-shard-batches", variable: "FELIX_EPHEMERAL_SHARD_BATCHES", value: fmt.Sprint(d.Limits.RingBatches), help: "the same, in batches", parse: count(func(c *Config) *int { return &c.Limits.RingBatches }, 1, 1<<24)},
+		{flag: "cache-memory-bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "in-memory cache entries (key, value and 64 bytes each), whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
+		{flag: "max-client-connections", variable: "FELIX_MAX_CLIENT_CONNECTIONS", value: fmt.Sprint(d.MaxConnections), help: "client connections; more are refused before their handshake", parse: count(func(c *Config) *int { return &c.MaxConnections }, 1, 1<<20)},
+		{flag: "max-connections-per-ip", variable: "FELIX_MAX_CONNECTIONS_PER_IP", value: fmt.Sprint(d.MaxPerIP), help: "the same for one client address", parse: count(func(c *Config) *int { return &c.MaxPerIP }, 1, 1<<20)},
+		{flag: "auth-timeout-ms", variable: "FELIX_AUTH_TIMEOUT_MS", value: ms(d.AuthTimeout), help: "time a client has to send a valid token", parse: millis(func(c *Config) *time.Duration { return &c.AuthTimeout }, 1)},
+		{flag: "conn-recv-window", variable: "FELIX_BROKER_PUB_CONN_RECV_WINDOW", value: fmt.Sprint(d.Windows.ConnMax), help: "QUIC receive window of a client connection, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.ConnMax })},
+		{flag: "stream-recv-window", variable: "FELIX_BROKER_PUB_STREAM_RECV_WINDOW", value: fmt.Sprint(d.Windows.StreamMax), help: "QUIC receive window of one stream, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.StreamMax })},
+		{flag: "receive-offload", variable: "FELIX_RECEIVE_OFFLOAD", value: "auto", help: "let the kernel join UDP datagrams: auto, on or off", parse: func(v string, c *Config) (err error) {
+			c.Offload, err = transport.ParseOffload(v)
+			return err
+		}},
+		{flag: "require-alpn", variable: "FELIX_TLS_REQUIRE_ALPN", value: "false", help: "refuse clients that do not offer felix/1", parse: boolean(func(c *Config) *bool { return &c.RequireALPN })},
+		{flag: "tls-cipher-suites", variable: "FELIX_TLS_CIPHER_SUITES", value: "", help: "TLS 1.3 suites that may be used, comma-separated; empty allows all", parse: func(v string, c *Config) (err error) {
+			if v == "" {
+				return nil
+			}
+			c.CipherSuites, err = transport.ParseCipherSuites(v)
+			return err
+		}},
+	}
+}
+
+func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+func text(field func(*Config) *string) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		if v == "" {
+			return fmt.Errorf("it is empty")
+		}
+		*field(c) = v
+		return nil
+	}
+}
+
+func address(field func(*Config) *string) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		_, port, err := net.SplitHostPort(v)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil {
+			return fmt.Errorf("%q is no host:port, like 127.0.0.1:5000", v)
+		}
+		*field(c) = v
+		return nil
+	}
+}
+
+func oneOf(field func(*Config) *string, names ...string) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		if !slices.Contains(names, v) {
+			return fmt.Errorf("%q is none of %s", v, strings.Join(names, ", "))
+		}
+		*field(c) = v
+		return nil
+	}
+}
+
+func number(v string, low, high uint64) (uint64, error) {
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil || n < low || n > high {
+		return 0, fmt.Errorf("%q is no whole number from %d to %d", v, low, high)
+	}
+	return n, nil
+}
+
+func count(field func(*Config) *int, low, high uint64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, low, high)
+		*field(c) = int(n)
+		return err
+	}
+}
+
+func bytes64(field func(*Config) *int64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, 1<<16, 1<<40)
+		*field(c) = int64(n)
+		return err
+	}
+}
+
+func window(field func(*Config) *uint64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, 1<<14, 1<<32)
+		*field(c) = n
+		return err
+	}
+}
+
+// millis reads a duration; a day is long enough for anything this daemon waits for.
+func millis(field func(*Config) *time.Duration, low uint64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, low, uint64(24*time.Hour/time.Millisecond))
+		*field(c) = time.Duration(n) * time.Millisecond
+		return err
+	}
+}
+
+func boolean(field func(*Config) *bool) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		switch strings.ToLower(v) {
+		case "1", "true", "yes":
+			*field(c) = true
+		case "0", "false", "no":
+			*field(c) = false
+		default:
+			return fmt.Errorf("%q is neither true nor false", v)
+		}
+		return nil
+	}
+}
+
+// addFlags makes a flag of every setting.
+func addFlags(flags *pflag.FlagSet, all []*setting) {
+	for _, s := range all {
+		flags.StringVar(&s.value, s.flag, s.value, s.help+" ("+s.variable+")")
+	}
+}

@@ -1,0 +1,166 @@
+// Package node puts one broker together: actor system, shards, sessions and what they share. It makes no decision and
+// opens no socket or file; those arrive in its options, so that a test or a simulation can bring others.
+package node
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/wire"
+)
+
+// Limits are the memory bounds of a node; their sum is what a node can be made to hold beside its connections.
+type Limits struct {
+	TailBytes        int64 // records of ephemeral streams, all shards together
+	CacheBytes       int64 // in-memory caches, all shards together
+	RingBatches      int   // batches of one ephemeral stream shard
+	RingBytes        int64 // bytes of one ephemeral stream shard
+	PublishBytes     int   // frames read whose requests have no outcome, all connections together
+	PublishConnBytes int   // the same for one connection
+	PublishWindow    int   // open requests of one stream
+}
+
+// DefaultLimits are the documented defaults.
+func DefaultLimits() Limits {
+	return Limits{
+		TailBytes: 256 << 20, CacheBytes: 256 << 20, RingBatches: 16384, RingBytes: 8 << 20,
+		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
+	}
+}
+
+// Options is what a node is made of.
+type Options struct {
+	Clock       actors.Clock
+	Events      actors.EventSink
+	Logger      *slog.Logger
+	Registerer  prometheus.Registerer
+	Rand        func() uint64
+	Executors   int
+	Scheduler   actors.Scheduler // nil: goroutines
+	Limits      Limits
+	Auth        sessionactor.Authenticator
+	Brokers     []wire.Broker
+	AuthTimeout time.Duration
+	// Applied is told the version of each route.Desired that the node hosts now; nil: nobody asks.
+	Applied func(version uint64)
+	// WrapShard, when not nil, is put around each shard actor, to inject faults.
+	WrapShard func(name route.Name, shard uint32, a actors.Actor) actors.Actor
+}
+
+// Node is one running broker.
+type Node struct {
+	opts     Options
+	System   *actors.System
+	Table    *shardactor.Table
+	host     actors.Ref[shardactor.HostMessage]
+	listener actors.Ref[sessionactor.ListenerMessage]
+	session  *sessionactor.Metrics
+}
+
+// New starts the shards' side of a node. It serves nobody until Listen.
+func New(o Options) (*Node, error) {
+	n := &Node{opts: o, Table: route.NewTable[*shardactor.Handle]()}
+	n.System = actors.NewSystem(actors.Options{Name: "felixd", Clock: o.Clock, Events: o.Events, Registerer: o.Registerer, Executors: o.Executors, Scheduler: o.Scheduler})
+	tails, caches := storage.NewBudget(o.Limits.TailBytes), reading.NewCachePool(o.Limits.CacheBytes)
+	host, err := shardactor.SpawnHost(n.System, shardactor.HostOptions{
+		Table: n.Table, Tails: tails, Caches: caches, RingBatches: o.Limits.RingBatches, RingBytes: o.Limits.RingBytes,
+		Events: o.Events, Metrics: shardactor.NewMetrics(o.Registerer, tails, caches), Rand: o.Rand, Applied: o.Applied, Wrap: o.WrapShard,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start node: %w", err)
+	}
+	n.host = host
+	n.session = sessionactor.NewMetrics(o.Registerer)
+	return n, nil
+}
+
+// Apply makes the node host what is desired. It returns at once.
+func (n *Node) Apply(d route.Desired) {
+	n.host.Signal(actors.Cell{Kind: shardactor.DesiredCell, Value: d})
+}
+
+// Listen begins to serve the connections of acceptor.
+func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
+	o := sessionactor.DefaultOptions()
+	o.Table, o.Auth, o.Offer, o.Brokers = n.Table, n.opts.Auth, sessionactor.EphemeralOffer(), n.opts.Brokers
+	o.Publish = actors.NewCredit(1, n.opts.Limits.PublishBytes)
+	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
+	if n.opts.AuthTimeout > 0 {
+		o.AuthTimeout = n.opts.AuthTimeout
+	}
+	o.Clock, o.Events, o.Metrics = n.opts.Clock, n.opts.Events, n.session
+	registerBudgets(n.opts.Registerer, &o)
+	ref, err := sessionactor.SpawnListener(n.System, o, acceptor)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	n.listener = ref
+	return nil
+}
+
+// Failed returns a channel that is closed when the host or the listener has ended although nobody asked for it: the node
+// can serve nothing any more and must be stopped.
+func (n *Node) Failed(ctx context.Context) <-chan actors.Terminated {
+	out := make(chan actors.Terminated, 1)
+	host, listener := n.System.Watch(n.host), n.System.Watch(n.listener)
+	go func() {
+		select {
+		case x := <-host:
+			out <- x
+		case x := <-listener:
+			out <- x
+		case <-ctx.Done():
+		}
+	}()
+	return out
+}
+
+// Drain takes no more connections, lets the sessions finish what is open, then the shards. It returns ctx's error when
+// that takes too long; what is left then is named by the error.
+func (n *Node) Drain(ctx context.Context) error {
+	if err := drained(ctx, "sessions", func(done func()) error {
+		return n.listener.TrySend(&sessionactor.Drain{Done: done}, 0)
+	}); err != nil {
+		return err
+	}
+	return drained(ctx, "shards", func(done func()) error {
+		return n.host.TrySend(&shardactor.DrainAll{Done: done}, 0)
+	})
+}
+
+func drained(ctx context.Context, what string, ask func(done func()) error) error {
+	done := make(chan struct{})
+	if err := ask(func() { close(done) }); err != nil {
+		return nil // it has ended already
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("drain %s: %w", what, ctx.Err())
+	}
+}
+
+// Close stops all actors and waits for them.
+func (n *Node) Close(ctx context.Context) error { return n.System.Shutdown(ctx) }
+
+// registerBudgets shows the node's budgets beside what is used of them.
+func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
+	publish, partial := o.Publish, o.Partial
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of frames read from clients whose requests have no outcome yet."}, func() float64 { _, b := publish.InUse(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { _, b := publish.Limit(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
+	)
+}
