@@ -86,7 +86,7 @@ func (c *Core) Step(at At, in Input) {
 	case WriteFailed:
 		c.writeFailed(at, in)
 	case Open:
-		c.logs[LogMain].generation = in.Generation
+		c.abandonClaims()
 		c.become(at, opening{generation: in.Generation}, "assigned")
 		c.emit(Recover{})
 	case Recovered:
@@ -270,6 +270,17 @@ func (c *Core) recovered(at At, in Recovered) {
 	c.emit(Save{Generation: r.generation})
 	c.emit(Readable{Log: LogMain, End: c.logs[LogMain].commit})
 	c.become(at, leading(r), "recovered")
+}
+
+// abandonClaims answers what was claimed at an earlier generation and has no outcome: it may or may not be in the log that
+// is about to be opened.
+func (c *Core) abandonClaims() {
+	c.flushClaims()
+	for _, p := range c.pending {
+		f := wire.Refuse(wire.CodeLeadershipLost, "the shard is opened anew; the write may or may not have been done")
+		c.answer(Answer{Reply: p.reply, Token: p.token, Refusal: &f})
+	}
+	c.dropPending(len(c.pending))
 }
 
 func (c *Core) settleDrain() {
