@@ -1,0 +1,145 @@
+package wire
+
+// fields is one walk over the members of a message. Every message has one method, fields(*fields), that names its
+// members once, in wire order, with their kind and whether they are required. The same method serves three passes:
+//
+//	writing   each call appends its member
+//	reading   called once per member of the text; the call with that name takes the value
+//	checking  called once at the end of the text; calls for required members that never came are mistakes
+//
+// A member given twice: the last one wins. A member nobody takes is skipped. fields must not escape to the heap while
+// writing, so messages call these methods directly and never through an interface.
+type fields struct {
+	scanner
+	level
+	pass pass
+	out  []byte // writing: the text so far
+}
+
+type pass uint8
+
+const (
+	writing pass = iota
+	reading
+	checking
+)
+
+// level is the state of one object being read; nested objects save and restore it.
+type level struct {
+	name    []byte // member whose value is next, borrowed
+	waiting bool   // a value is next and nobody took it yet
+	begun   bool   // the opening brace is behind us
+	top     bool   // the message itself, where type is taken already
+	types   int    // how often a top-level type came
+	index   uint   // number of the next call
+	seen    uint64 // calls whose member came, by number
+}
+
+// required says whether a message without the member is refused.
+type required bool
+
+const (
+	must required = true
+	may  required = false
+)
+
+// writeObject starts a message of the given type.
+func writeObject(dst []byte, typ string) fields {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, typ...)
+	return fields{out: append(dst, '"')}
+}
+
+// close ends the message and returns the text.
+func (f *fields) close() []byte { return append(f.out, '}') }
+
+// member moves to the next member of the object being read and reports whether the fields method is to be called
+// again: once per member, and once more at the end of the object for the required ones.
+func (f *fields) member() bool {
+	if f.pass == checking {
+		f.pass = reading
+		return false
+	}
+	if f.waiting {
+		f.waiting = false
+		f.scanner.skip()
+	}
+	f.field = ""
+	f.index = 0
+	if f.err == nil && f.endOfObject() {
+		f.pass = checking
+		return true
+	}
+	if f.err != nil {
+		return false
+	}
+	f.name = f.key()
+	f.waiting = f.err == nil
+	if f.top && string(f.name) == "type" {
+		if f.types++; f.types > 1 {
+			f.field = "type"
+			f.fail("given twice, which leaves open what the message is")
+		}
+	}
+	return f.err == nil
+}
+
+// endOfObject consumes the opening brace or the comma in front of the next member, or the closing brace.
+func (f *fields) endOfObject() bool {
+	if !f.begun {
+		f.expect('{', "to open an object")
+		f.begun = true
+		return f.accept('}')
+	}
+	if f.accept('}') {
+		return true
+	}
+	f.expect(',', "between two members")
+	return false
+}
+
+// enter begins a nested object under the member that is being read.
+func (f *fields) enter(prefix string) (outer level, outerPrefix string) {
+	outer, outerPrefix = f.level, f.prefix
+	f.level, f.prefix = level{}, prefix
+	return outer, outerPrefix
+}
+
+// leave goes back to the object around it.
+func (f *fields) leave(outer level, outerPrefix string) {
+	f.level, f.prefix = outer, outerPrefix
+}
+
+// at is the start of every call: it reports whether the call is to read its value now or, while writing, to append
+// it. While checking it notes a required member that never came.
+func (f *fields) at(name string, need required) bool {
+	if f.pass == writing {
+		return true
+	}
+	bit := uint64(1) << f.index
+	f.index++
+	if f.pass == checking {
+		if need == must && f.seen&bit == 0 {
+			f.field = name
+			f.fail("is missing")
+		}
+		return false
+	}
+	if !f.waiting || string(f.name) != name {
+		return false
+	}
+	f.waiting = false
+	f.seen |= bit
+	f.field = name
+	return true
+}
+
+// put appends the name of a member while writing.
+func (f *fields) put(name string) {
+	if f.out[len(f.out)-1] != '{' {
+		f.out = append(f.out, ',')
+	}
+	f.out = append(f.out, '"')
+	f.out = append(f.out, name...)
+	f.out = append(f.out, '"', ':')
+}

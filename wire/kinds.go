@@ -1,0 +1,156 @@
+package wire
+
+// RequestKind names every request a client can make, and the three things that are none.
+type RequestKind uint8
+
+const (
+	// KindUnknown is a type this version has never heard of, or one that only a broker sends.
+	KindUnknown RequestKind = iota
+	// KindMalformed is a payload that does not decode.
+	KindMalformed
+	// KindUnknownFlags is a frame with unknown flag bits or a combination no client may send.
+	KindUnknownFlags
+
+	KindAuth              // auth
+	KindPublish           // publish, publish_batch, or a binary publish without producer id
+	KindPublishIdempotent // publish_idempotent, or a binary publish with producer id
+	KindPublishIf         // publish_if
+	KindProducerInit      // producer_init
+	KindSubscribe         // subscribe
+	KindOffsetForTime     // offset_for_time
+	KindStreamRead        // stream_read
+	KindCachePut          // cache_put
+	KindCacheGet          // cache_get
+	KindCacheDelete       // cache_delete
+	KindCachePutIf        // cache_put_if
+	KindCacheDeleteIf     // cache_delete_if
+	KindCacheWatch        // cache_watch
+	KindCounterAdd        // counter_add
+	KindCounterGet        // counter_get
+	KindCommit            // commit
+	KindStateGet          // state_get
+	KindGroupPoll         // group_poll
+	KindGroupAck          // group_ack
+	KindGroupNack         // group_nack
+	KindGroupExtend       // group_extend
+	KindGroupDeadLetter   // group_dead_letter
+	KindGroupDeadLetters  // group_dead_letters
+	KindGroupDiscard      // group_discard
+	KindGroupRedrive      // group_redrive
+	KindGroupSeek         // group_seek
+	KindGroupDescribe     // group_describe
+	KindGroupDelete       // group_delete
+	KindTopology          // topology
+	KindStreamShards      // stream_shards
+	KindCacheShards       // cache_shards
+	KindShardOwners       // shard_owners
+	KindShardInspect      // shard_inspect
+	KindSubscriptionsList // subscriptions_list
+	KindExtension         // extension
+
+	kindEnd // one past the last
+)
+
+// RequestKinds is how many kinds there are: every kind is below it. For tables indexed by kind.
+const RequestKinds = int(kindEnd)
+
+// requestRow ties a type on the wire to its kind. served: DecodeJSON has a Go type for it, and a broker takes it.
+// The others are known by name only and are answered unsupported.
+type requestRow struct {
+	typ    string
+	kind   RequestKind
+	served bool
+}
+
+// requestTable lists every type a client sends. A kind becomes served in the same change that adds its message type.
+var requestTable = [...]requestRow{
+	{"auth", KindAuth, true},
+	{"publish", KindPublish, true},
+	{"publish_batch", KindPublish, true},
+	{"publish_idempotent", KindPublishIdempotent, false},
+	{"publish_if", KindPublishIf, false},
+	{"producer_init", KindProducerInit, false},
+	{"subscribe", KindSubscribe, true},
+	{"offset_for_time", KindOffsetForTime, false},
+	{"stream_read", KindStreamRead, false},
+	{"cache_put", KindCachePut, true},
+	{"cache_get", KindCacheGet, true},
+	{"cache_delete", KindCacheDelete, true},
+	{"cache_put_if", KindCachePutIf, false},
+	{"cache_delete_if", KindCacheDeleteIf, false},
+	{"cache_watch", KindCacheWatch, false},
+	{"counter_add", KindCounterAdd, false},
+	{"counter_get", KindCounterGet, false},
+	{"commit", KindCommit, false},
+	{"state_get", KindStateGet, false},
+	{"group_poll", KindGroupPoll, false},
+	{"group_ack", KindGroupAck, false},
+	{"group_nack", KindGroupNack, false},
+	{"group_extend", KindGroupExtend, false},
+	{"group_dead_letter", KindGroupDeadLetter, false},
+	{"group_dead_letters", KindGroupDeadLetters, false},
+	{"group_discard", KindGroupDiscard, false},
+	{"group_redrive", KindGroupRedrive, false},
+	{"group_seek", KindGroupSeek, false},
+	{"group_describe", KindGroupDescribe, false},
+	{"group_delete", KindGroupDelete, false},
+	{"topology", KindTopology, true},
+	{"stream_shards", KindStreamShards, true},
+	{"cache_shards", KindCacheShards, true},
+	{"shard_owners", KindShardOwners, true},
+	{"shard_inspect", KindShardInspect, false},
+	{"subscriptions_list", KindSubscriptionsList, false},
+	{"extension", KindExtension, false},
+}
+
+// KindOfType returns the kind of a message type; KindUnknown for a type that no client sends.
+func KindOfType(typ string) RequestKind {
+	for i := range requestTable {
+		if requestTable[i].typ == typ {
+			return requestTable[i].kind
+		}
+	}
+	return KindUnknown
+}
+
+// RequestKindOf returns the kind of a decoded message; KindUnknown for a message that only a broker sends.
+func RequestKindOf(m Message) RequestKind { return KindOfType(m.MessageType()) }
+
+// KindOfFlags returns the kind of a binary frame from a client. Flags that fail CheckClientToServer give
+// KindUnknownFlags; so does 0, which is JSON and has its kind from its type.
+func KindOfFlags(f Flags) RequestKind {
+	switch {
+	case f == 0 || f.CheckClientToServer() != nil:
+		return KindUnknownFlags
+	case f.Has(FlagPublishIdempotent):
+		return KindPublishIdempotent
+	default:
+		return KindPublish
+	}
+}
+
+// Served reports whether this version serves requests of the kind.
+func (k RequestKind) Served() bool {
+	for i := range requestTable {
+		if requestTable[i].kind == k {
+			return requestTable[i].served
+		}
+	}
+	return false
+}
+
+// String returns the type on the wire; for KindPublish that of the single publish.
+func (k RequestKind) String() string {
+	for i := range requestTable {
+		if requestTable[i].kind == k {
+			return requestTable[i].typ
+		}
+	}
+	switch k {
+	case KindMalformed:
+		return "malformed"
+	case KindUnknownFlags:
+		return "unknown flags"
+	}
+	return "unknown"
+}
