@@ -263,23 +263,35 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 		return
 	}
 	s.end(storage.ClosedFailed)
-	h.opts.Metrics.Lost.Inc()
-	now := t.Now()
+	failed, now := s.handle.Number, t.Now()
 	at, quarantined := s.restarts.failed(now)
-	what := "unknown"
-	if x.Panic != nil {
-		what = x.Panic.Error()
-	}
-	h.opts.Events.Emit(shardFailed{shard: s.handle.Number, name: fmt.Sprintf("%s/%d", s.of.assignment.Name, s.index), panic: what, quarantined: quarantined, retryIn: at.Sub(now)})
 	if quarantined {
-		h.opts.Metrics.Quarantined.Inc()
 		s.retryAt = at
 		t.ArmWake(at)
 	} else {
-		h.opts.Metrics.Restarts.Inc()
 		h.start(t, s)
 	}
 	s.of.entry.SetShards(s.of.targets())
+	h.report(s, shardFailed{shard: failed, panic: panicText(x.Panic), quarantined: quarantined, retryIn: at.Sub(now)})
+}
+
+// report counts a failure and says what became of the shard.
+func (h *Host) report(s *hosted, e shardFailed) {
+	e.name = fmt.Sprintf("%s/%d", s.of.assignment.Name, s.index)
+	h.opts.Metrics.Lost.Inc()
+	if e.quarantined {
+		h.opts.Metrics.Quarantined.Inc()
+	} else {
+		h.opts.Metrics.Restarts.Inc()
+	}
+	h.opts.Events.Emit(e)
+}
+
+func panicText(p *actors.PanicInfo) string {
+	if p == nil {
+		return "unknown"
+	}
+	return p.Error()
 }
 
 // retry brings up what has been quarantined long enough.
@@ -291,9 +303,9 @@ func (h *Host) retry(t *actors.Turn) {
 			switch {
 			case s.retryAt.IsZero():
 			case !now.Before(s.retryAt):
-				h.opts.Metrics.Quarantined.Dec()
 				h.start(t, s)
 				r.entry.SetShards(r.targets())
+				h.opts.Metrics.Quarantined.Dec()
 			case next.IsZero() || s.retryAt.Before(next):
 				next = s.retryAt
 			}
