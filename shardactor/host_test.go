@@ -193,8 +193,9 @@ func TestAPutIsVisibleBeforeItsAnswer(t *testing.T) { // decision 35
 	if _, _, ok := h.View.Get("k", now+1000); ok {
 		t.Fatal("alive at its end")
 	}
-	w.clock.Advance(1100 * time.Millisecond) // the shard's own sweep
-	for h.View.Len() != 0 {
+	w.clock.Advance(1100 * time.Millisecond)
+	for h.View.Len() != 0 { // the shard's own sweep, once it has armed its timer
+		w.clock.Advance(time.Millisecond)
 		yield()
 	}
 	d := &CacheDelete{Key: "k"}

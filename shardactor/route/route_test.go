@@ -10,7 +10,9 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-func name(kind Kind, s string) Name { return Name{Kind: kind, Tenant: "t1", Namespace: "default", Name: s} }
+func name(kind Kind, s string) Name {
+	return Name{Kind: kind, Tenant: "t1", Namespace: "default", Name: s}
+}
 
 func entry(n Name, shards int) *Entry[int] {
 	targets := make([]Target[int], shards)
@@ -98,7 +100,12 @@ func TestTableBehavesLikeAMap(t *testing.T) {
 			return Name{rapid.SampledFrom([]Kind{Stream, Cache}).Draw(t, "kind"), rapid.StringMatching(`[ab]{0,2}`).Draw(t, "tenant"), rapid.StringMatching(`[ab]{0,2}`).Draw(t, "namespace"), rapid.StringMatching(`[ab]{0,2}`).Draw(t, "name")}
 		})
 		t.Repeat(map[string]func(*rapid.T){
-			"add":    func(t *rapid.T) { n := draw.Draw(t, "name"); e := entry(n, 1); table.Update([]*Entry[int]{e}, nil); twin[n] = e },
+			"add": func(t *rapid.T) {
+				n := draw.Draw(t, "name")
+				e := entry(n, 1)
+				table.Update([]*Entry[int]{e}, nil)
+				twin[n] = e
+			},
 			"remove": func(t *rapid.T) { n := draw.Draw(t, "name"); table.Update(nil, []Name{n}); delete(twin, n) },
 			"look": func(t *rapid.T) {
 				n := draw.Draw(t, "name")
