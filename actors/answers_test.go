@@ -2,7 +2,6 @@ package actors
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 )
 
@@ -69,7 +68,7 @@ func (v *victim) Receive(t *Turn) {
 	}
 }
 
-// mission: every accepted request is answered exactly once, wherever the actor fails (decision 24).
+// decision 24: every accepted request is answered exactly once, wherever the actor fails.
 func TestEveryAcceptedRequestGetsOneAnswerWhereverTheActorPanics(t *testing.T) {
 	rounds := 1000
 	if testing.Short() {
@@ -100,7 +99,6 @@ type rig struct {
 	rounds   chan round
 	next     chan bool
 	requests []*request
-	rejected atomic.Int32
 	ref      Ref[*request]
 	ended    int
 }

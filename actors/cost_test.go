@@ -115,6 +115,13 @@ func TestIdleActorsCostNoGoroutineAndLittleHeap(t *testing.T) {
 	if grown := runtime.NumGoroutine() - goroutines; grown > workersMax {
 		t.Errorf("%d goroutines for %d idle actors", grown, n)
 	}
+	for _, ref := range refs {
+		ref.b.mu.Lock()
+		if !ref.b.scheduled && ref.b.w.turn != nil {
+			t.Error("an idle actor keeps a Turn")
+		}
+		ref.b.mu.Unlock()
+	}
 	per := (heapAlloc() - heap) / n
 	if per > 3<<10 {
 		t.Errorf("%d bytes of heap per idle actor", per)

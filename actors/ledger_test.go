@@ -51,7 +51,7 @@ func TestTheLedgerIsBoundedByThePermitsOfItsRequesters(t *testing.T) {
 }
 
 // brokenSettler panics when asked.
-type brokenSettler struct{ request }
+type brokenSettler struct{}
 
 func (*brokenSettler) Settled() bool { panic("settled") }
 

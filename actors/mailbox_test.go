@@ -239,3 +239,24 @@ func TestNilMessagesAndNegativeSizesPanicInTheSender(t *testing.T) {
 	mustPanic(t, "negative size", func() { _ = ref.TrySend(1, -1) })
 	mustPanic(t, "message through protoactor", func() { ref.b.PostUserMessage(1) })
 }
+
+func TestTurnsStayFullWhenTheRestOfATurnMeetsNewMessages(t *testing.T) {
+	s, h, _ := newHandDriven(t, Options{})
+	var turns []int
+	ref := spawn(t, s, Spec[int]{Name: "a", Kind: "a", Bounds: roomy(), New: start(func(turn *Turn) {
+		if turn.Lifecycle() == None {
+			turns = append(turns, len(turn.Messages()))
+		}
+	})})
+	h.one() // Started
+	for i := range 170 {
+		if i == 70 {
+			h.one() // leaves 6
+		}
+		_ = ref.TrySend(i, 0)
+	}
+	h.all()
+	if len(turns) != 3 || turns[0] != 64 || turns[1] != 64 || turns[2] != 42 {
+		t.Errorf("170 messages came in turns of %v", turns)
+	}
+}

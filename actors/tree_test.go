@@ -148,8 +148,8 @@ func TestAPanicTakesTheChildrenAlongAndReachesTheParentWithItsStack(t *testing.T
 				}
 				if turn.Lifecycle() == Started {
 					grandchild = spawn(t, turn, Spec[any]{Name: "g", Kind: "g", New: start(func(*Turn) {})})
-					var m map[string]int
-					m["x"] = 1
+					none := turn.Messages()
+					_ = none[len(none)]
 				}
 			})})
 		}
@@ -158,7 +158,7 @@ func TestAPanicTakesTheChildrenAlongAndReachesTheParentWithItsStack(t *testing.T
 		}
 	})})
 	end := wait(t, ended, "end")
-	if end.Reason != Panicked || end.Panic.During != "started" || !strings.Contains(end.Panic.Error(), "nil map") {
+	if end.Reason != Panicked || end.Panic.During != "started" || !strings.Contains(end.Panic.Error(), "index out of range") {
 		t.Fatalf("%+v", end)
 	}
 	if !strings.Contains(string(end.Panic.Stack), "tree_test.go") || len(end.Panic.Stack) > stackBytesMax {
@@ -169,6 +169,33 @@ func TestAPanicTakesTheChildrenAlongAndReachesTheParentWithItsStack(t *testing.T
 	}
 	if got := events.named("actor_panicked"); len(got) != 1 || got[0].(ActorPanicked).Path != "p/c" {
 		t.Errorf("events %v", got)
+	}
+}
+
+func TestAfterAPanicTheActorGetsItsStoppedTurnAndNothingElse(t *testing.T) {
+	s, h, _ := newHandDriven(t, Options{})
+	var after []string
+	failed := false
+	ref := spawn(t, s, Spec[int]{Name: "a", Kind: "a", Bounds: roomy(), New: start(func(turn *Turn) {
+		if failed {
+			after = append(after, turn.Lifecycle().String())
+			return
+		}
+		if turn.Lifecycle() == Started {
+			spawn(t, turn, Spec[int]{Name: "c", Kind: "c", New: start(func(*Turn) {})})
+			return
+		}
+		turn.Watch(Ref[int]{}) // its end is waiting to be told
+		turn.ArmWake(turn.Now())
+		RefOf[int](turn).Signal(Cell{})
+		failed = true
+		panic("x")
+	})})
+	h.one()
+	_ = ref.TrySend(1, 1)
+	h.all()
+	if !slices.Equal(after, []string{"stopped"}) {
+		t.Errorf("turns after the panic: %v", after)
 	}
 }
 

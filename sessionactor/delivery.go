@@ -65,7 +65,7 @@ func (d *delivery) run(ctx context.Context) error {
 	d.request.lane = nil // an idle subscription keeps nothing of the stream it was asked for on
 	d.finish = d.session.finish
 	d.rang = make(chan struct{}, 1)
-	d.waiter.Ring = func() { d.rang <- struct{}{} }
+	d.waiter.Ring = d.ring
 	return d.deliver(ctx)
 }
 
@@ -101,6 +101,15 @@ func (d *delivery) deliver(ctx context.Context) error {
 		if more, err := d.wait(ctx); !more {
 			return err
 		}
+	}
+}
+
+// ring is called with the log's lock held. A ring that is still there when wait chose something else must not make a later one
+// wait: that would hold up the shard.
+func (d *delivery) ring() {
+	select {
+	case d.rang <- struct{}{}:
+	default:
 	}
 }
 

@@ -95,13 +95,13 @@ var codeTable = [...]codeRow{
 }
 
 // row returns the table line of c; false for a code that is not in the table.
-func (c Code) row() (*codeRow, bool) {
+func (c Code) row() (codeRow, bool) {
 	for i := range codeTable {
 		if codeTable[i].code == c {
-			return &codeTable[i], true
+			return codeTable[i], true
 		}
 	}
-	return nil, false
+	return codeRow{}, false
 }
 
 // String returns the name on the wire, "unknown" for CodeUnknown and "code_<n>" for a number not in the table.

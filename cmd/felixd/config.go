@@ -66,7 +66,9 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
 		}
 	}
-	wrong = append(wrong, c.check()...)
+	if len(wrong) == 0 { // what does not parse has no value to compare
+		wrong = c.check()
+	}
 	return c, unread(all, environ), errors.Join(wrong...)
 }
 

@@ -22,6 +22,8 @@ func main() {
 
 // run is main with everything it touches as arguments. It returns the exit code.
 func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Signal) int {
+	// The QUIC library warns on its own about socket buffers that the transport sizes and reports itself.
+	_ = os.Setenv("QUIC_GO_DISABLE_RECEIVE_BUFFER_WARNING", "true")
 	root := &cobra.Command{
 		Use:               "felixd",
 		Short:             "Event streams, work queues and a cache over QUIC, from one log.",

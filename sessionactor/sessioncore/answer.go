@@ -33,6 +33,7 @@ func (s *Stream) Settle(t Token, a Answer) {
 	s.released += sl.bytes
 	if t != s.open.first {
 		sl.answer = s.encode(nil, sl, a)
+		s.waiting += len(sl.answer)
 		sl.message, sl.unsupported = nil, nil
 		return
 	}
@@ -40,6 +41,7 @@ func (s *Stream) Settle(t Token, a Answer) {
 	s.open.pop()
 	for s.open.count > 0 && s.open.at(0).settled {
 		s.out = append(s.out, s.open.at(0).answer...)
+		s.waiting -= len(s.open.at(0).answer)
 		s.open.pop()
 	}
 }
@@ -47,7 +49,7 @@ func (s *Stream) Settle(t Token, a Answer) {
 // Abandon lets go of every open request: the stream or its connection is gone, and nobody will read an answer.
 func (s *Stream) Abandon(why string) {
 	s.released += s.held
-	s.held = 0
+	s.held, s.waiting = 0, 0
 	for s.open.count > 0 {
 		s.open.pop()
 	}

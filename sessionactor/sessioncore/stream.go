@@ -8,7 +8,7 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// OutLimit is how many bytes of answers may wait to be sent before a stream takes no further request. One more answer may
+// OutLimit is how many bytes of answers may wait, to be sent or for an older answer, before a stream takes no further request. One more answer may
 // come on top of it: that of the request that was let in last.
 const OutLimit = 1 << 20
 
@@ -30,6 +30,7 @@ type Stream struct {
 	grants   Grants
 	open     ring
 	out      []byte
+	waiting  int // bytes of answers that wait for an older request's
 	held     int
 	released int
 	cost     int // permits of the frame at hand, until a request takes them
@@ -90,7 +91,12 @@ type Request struct {
 // RegionHeadroom is the room in front of a region for the header of an event frame: frame header and count.
 const RegionHeadroom = wire.HeaderSize + 4
 
-// framed returns a decoded binary publish's region together with the bytes in front of it.
+// keptBeside is how many bytes of a frame may stay alive with a stored region beside it. Names and an ordinary key fit; the
+// longest key, or bytes behind the last payload, would not be counted by any budget.
+const keptBeside = 1 << 10
+
+// framed returns a decoded binary publish's region together with the bytes in front of it. It is the frame's own memory unless
+// too much else would be kept with it.
 func framed(f Frame, p *wire.Publish) []byte {
 	at := 2 + len(p.Tenant) + 2 + len(p.Namespace) + 2 + len(p.Stream) + 4
 	if p.Flags.Has(wire.FlagPublishAcked) {
@@ -103,7 +109,17 @@ func framed(f Frame, p *wire.Publish) []byte {
 		at += 2 + len(p.Key)
 	}
 	start, end := Headroom+at-RegionHeadroom, Headroom+at+len(p.Region)
+	if len(f.Buffer)-(end-start) > keptBeside {
+		return ownFramed(p.Region)
+	}
 	return f.Buffer[start:end:end]
+}
+
+// ownFramed copies a region behind the room that a frame header needs.
+func ownFramed(r wire.Region) []byte {
+	framed := make([]byte, RegionHeadroom+len(r))
+	copy(framed[RegionHeadroom:], r)
+	return framed
 }
 
 // MaxPayload is the largest payload the stream takes in its phase.
@@ -115,7 +131,7 @@ func (s *Stream) MaxPayload() uint32 {
 }
 
 // Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back.
-func (s *Stream) Room() bool { return s.open.count < s.window && len(s.out) < OutLimit }
+func (s *Stream) Room() bool { return s.open.count < s.window && len(s.out)+s.waiting < OutLimit }
 
 // Open is how many requests wait for their outcome.
 func (s *Stream) Open() int { return s.open.count }
@@ -219,15 +235,17 @@ func (s *Stream) binary(f Frame) Request {
 	p := &s.publish
 	owed := p.Ack != wire.AckNone || f.Flags.Has(wire.FlagPublishAcked)
 	sl := slot{kind: kind, form: formSilent, requestID: wire.Opt[uint64]{V: p.RequestID, Set: p.HasRequestID}}
-	if owed {
+	owed = owed || kind == wire.KindUnknownFlags
+	switch {
+	case !owed:
+	case !p.HasRequestID: // an ack without the right id would be taken for somebody else's
+		sl.form = formMessage
+	case kind == wire.KindPublishIdempotent:
+		sl.form = formPublishAns
+	default:
 		sl.form = formBinaryAck
 	}
-	if kind == wire.KindUnknownFlags {
-		owed, sl.form = true, formMessage
-		if p.HasRequestID && f.Flags.Has(wire.FlagPublishAcked) {
-			sl.form = formBinaryAck
-		}
-	} else if err != nil {
+	if err != nil && kind != wire.KindUnknownFlags {
 		kind = wire.KindMalformed
 	}
 	if !s.judge(kind, owed, sl, err) {
@@ -249,7 +267,7 @@ func (s *Stream) json(f Frame) Request {
 	case *wire.PublishBatchMessage:
 		return s.jsonPublish(m.Publish())
 	}
-	sl := slot{kind: kind, form: formMessage, message: m}
+	sl := slot{kind: kind, form: formMessage, message: m, unsupported: unsupported(kind, m, f)}
 	if !s.judge(kind, true, sl, nil) {
 		return Request{}
 	}
@@ -257,6 +275,18 @@ func (s *Stream) json(f Frame) Request {
 		return Request{Do: Authenticate, Token: s.take(sl), Kind: kind, Message: m}
 	}
 	return s.admitAsk(sl, m)
+}
+
+// unsupported is how a message that decodes and is no request of this broker would be answered; nil for all others.
+func unsupported(kind wire.RequestKind, m wire.Message, f Frame) *wire.Unsupported {
+	if x, ok := m.(*wire.Extension); ok {
+		return x.Answer()
+	}
+	if kind != wire.KindUnknown {
+		return nil
+	}
+	typ, requestID, _ := wire.PeekJSON(f.Payload()) // of a type that only a broker sends; it decoded, so it has no mistake
+	return &wire.Unsupported{RequestType: typ, RequestID: requestID}
 }
 
 // jsonPublish takes a publish that came as JSON. Its region is copied once, behind the room that a frame header needs.
@@ -275,29 +305,35 @@ func (s *Stream) jsonPublish(p wire.Publish) Request {
 	if !s.judge(wire.KindPublish, owed, sl, nil) {
 		return Request{}
 	}
-	framed := make([]byte, RegionHeadroom+len(p.Region))
-	copy(framed[RegionHeadroom:], p.Region)
-	return s.admitPublish(sl, &s.publish, framed)
+	return s.admitPublish(sl, &s.publish, ownFramed(p.Region))
 }
 
 // badJSON answers what is no message, or none that this broker serves.
 func (s *Stream) badJSON(f Frame, err error) {
+	sl := slot{form: formMessage}
 	var unknown *wire.UnknownTypeError
 	if errors.As(err, &unknown) {
-		s.judge(unknown.Kind, true, slot{form: formMessage, unsupported: unknown.Answer()}, nil)
+		sl.unsupported = unknown.Answer()
+		if unknown.Kind == wire.KindPublishIdempotent {
+			sl.answerPublish(unknown.RequestID)
+		}
+		s.judge(unknown.Kind, true, sl, nil)
 		return
 	}
-	// A publish that does not decode may have wanted no answer: silence is the only reply that cannot be mistaken.
-	typ, requestID, _ := wire.PeekJSON(f.Payload())
-	sl := slot{form: formMessage}
-	owed := true
-	if wire.KindOfType(typ) == wire.KindPublish {
-		owed = requestID.Set
-		if sl.requestID = requestID; owed {
-			sl.form = formPublishAns
-		}
+	_, requestID, _ := wire.PeekJSON(f.Payload())
+	kind, asksAnswer := peekPublish(f.Payload())
+	owed := kind != wire.KindPublish || asksAnswer
+	if kind == wire.KindPublish || kind == wire.KindPublishIdempotent {
+		sl.answerPublish(requestID)
 	}
 	s.judge(wire.KindMalformed, owed, sl, err)
+}
+
+// answerPublish makes the answer one under a publish's id, if it has one: what names no request fails its whole stream.
+func (sl *slot) answerPublish(requestID wire.Opt[uint64]) {
+	if sl.requestID = requestID; requestID.Set {
+		sl.form = formPublishAns
+	}
 }
 
 // judge applies the role-and-phase table; false means that the request is dealt with.
@@ -323,12 +359,7 @@ func (s *Stream) carryOut(v wire.Verdict, sl slot, cause error) {
 		s.settleNow(sl, Answer{Refusal: &f})
 		s.End(f.Code.String())
 	case wire.AnswerUnsupported:
-		m := sl.unsupported
-		if m == nil { // a request that is known by name only
-			m = unsupportedFor(sl)
-		}
-		sl.form = formMessage
-		s.settleNow(sl, Answer{Message: m})
+		s.settleNow(sl, Answer{Message: sl.unsupported})
 	case wire.EndSilently:
 		s.End("request not possible on this stream")
 	case wire.Drop:
@@ -336,13 +367,6 @@ func (s *Stream) carryOut(v wire.Verdict, sl slot, cause error) {
 	default:
 		panic(fmt.Sprintf("sessioncore: no way to carry out %s", v.Action))
 	}
-}
-
-func unsupportedFor(sl slot) *wire.Unsupported {
-	if x, ok := sl.message.(*wire.Extension); ok {
-		return x.Answer()
-	}
-	return &wire.Unsupported{RequestType: sl.kind.String(), RequestID: sl.requestID}
 }
 
 // settleNow answers a request that was not let in. It keeps its place in the order.

@@ -1,0 +1,175 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/felixd/felixd/transport"
+	"github.com/felixd/felixd/wire"
+)
+
+// control is an authenticated bidirectional stream.
+type control struct {
+	stream *quic.Stream
+	frames *frameReader
+	link   *link
+	grant  wire.Grant // what this stream may use
+	window uint32     // unanswered publishes granted; 0: no order of answers is promised
+}
+
+// finish ends both halves; what was written is still delivered.
+func (s *control) finish() { transport.FinishStream(s.stream) }
+
+// send writes one message.
+func (s *control) send(m wire.Message) error {
+	_, err := s.stream.Write(wire.AppendJSONFrame(nil, m))
+	return err
+}
+
+// receive reads one message. Errors are those of the stream, or a *ProtocolError.
+func (s *control) receive(op string) (wire.Message, error) {
+	header, payload, err := s.frames.next()
+	if err != nil {
+		return nil, err
+	}
+	if header.Flags != 0 {
+		return nil, &ProtocolError{Op: op, What: fmt.Sprintf("a frame with flags 0x%04x where a message was due", uint16(header.Flags))}
+	}
+	m, err := wire.DecodeJSON(payload)
+	if err != nil {
+		return nil, &ProtocolError{Op: op, What: "a message that does not decode", Err: err}
+	}
+	return m, nil
+}
+
+// openControl is open, and makes the next try meet another broker when this one is going away.
+func (c *Client) openControl(ctx context.Context, pool *linkPool, op string) (*control, error) {
+	s, err := c.open(ctx, pool, op)
+	if errors.Is(err, ErrDraining) {
+		c.passOver(pool)
+	}
+	return s, err
+}
+
+// open opens a stream and authenticates it; one try. The error is that of acquire, the *BrokerError of the refusal, a
+// *ConnectionLostError, a *ProtocolError, or that of ctx.
+func (c *Client) open(ctx context.Context, pool *linkPool, op string) (*control, error) {
+	token, err := c.token(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.openWith(ctx, pool, op, token)
+	if err == nil || !errors.Is(err, ErrUnauthenticated) || c.opts.TokenProvider == nil {
+		return s, err
+	}
+	// The provider may have refreshed the token meanwhile. One more try with another one is worth a stream.
+	again, tokenErr := c.token(ctx, op)
+	if tokenErr != nil || again == token {
+		return nil, err
+	}
+	return c.openWith(ctx, pool, op, again)
+}
+
+func (c *Client) token(ctx context.Context, op string) (string, error) {
+	token := c.opts.Token
+	if c.opts.TokenProvider != nil {
+		var err error
+		if token, err = c.opts.TokenProvider(ctx); err != nil {
+			return "", fmt.Errorf("%s: get token: %w", op, err)
+		}
+	}
+	if len(token) > wire.MaxTokenBytes {
+		return "", &ArgumentError{Op: op, Argument: "token",
+			Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(token), wire.MaxTokenBytes)}
+	}
+	return token, nil
+}
+
+func (c *Client) openWith(ctx context.Context, pool *linkPool, op, token string) (*control, error) {
+	l, err := pool.acquire(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := l.conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, c.broken(ctx, op, l, err)
+	}
+	s := &control{stream: stream, frames: newFrameReader(stream), link: l}
+	err = c.exchange(ctx, s, op, func() error { return c.authenticate(s, op, token) })
+	if err == nil {
+		return s, nil
+	}
+	transport.AbortStream(stream, transport.StreamFinished)
+	return nil, err
+}
+
+// authenticate sends auth and reads what the broker offers.
+func (c *Client) authenticate(s *control, op, token string) error {
+	auth := &wire.Auth{
+		TenantID: c.opts.TenantID, Token: token,
+		ClientFlags: wire.Some(c.offer.Flags), ClientFeatures: wire.Some(c.offer.Features),
+	}
+	if err := s.send(auth); err != nil {
+		return err
+	}
+	answer, err := s.receive(op)
+	if err != nil {
+		return err
+	}
+	switch m := answer.(type) {
+	case *wire.AuthOK:
+		s.grant = wire.Negotiate(c.offer, m.Offer())
+		if s.grant.Features.Has(wire.FeaturePublishPipeline) {
+			s.window = m.PublishWindow.V
+		}
+	case *wire.OK: // a broker without negotiation: it offered nothing
+		s.grant = wire.Negotiate(c.offer, wire.Offer{})
+	default:
+		return refusalOf(op, answer)
+	}
+	return nil
+}
+
+// exchange runs steps that block on the stream, and ends the stream when ctx ends first. It turns failures of the stream
+// into errors of this package and leaves others as they are.
+func (c *Client) exchange(ctx context.Context, s *control, op string, steps func() error) error {
+	stop := context.AfterFunc(ctx, func() { transport.AbortStream(s.stream, transport.StreamFinished) })
+	err := steps()
+	if !stop() && err == nil {
+		err = ctx.Err() // the stream is gone, whatever was read from it
+	}
+	if err == nil {
+		return nil
+	}
+	return c.broken(ctx, op, s.link, err)
+}
+
+// broken turns a failure of a stream or connection into an error of this package. Errors that the broker sent, and those
+// of the protocol, pass as they are.
+func (c *Client) broken(ctx context.Context, op string, l *link, err error) error {
+	var refused *BrokerError
+	var protocol *ProtocolError
+	var frame *wire.FrameError
+	switch {
+	case ctx.Err() != nil:
+		return c.ended(ctx, op)
+	case isAnswer(err), errors.As(err, &refused), errors.As(err, &protocol):
+		return err
+	case errors.As(err, &frame):
+		return &ProtocolError{Op: op, What: "bytes that are no frame", Err: err}
+	case c.isClosed():
+		return closedError(op)
+	}
+	return &ConnectionLostError{Op: op, Addr: l.addr, Err: err}
+}
+
+// isAnswer reports whether err is a well-formed answer of the broker other than a coded refusal.
+func isAnswer(err error) bool {
+	var leader *NotLeaderError
+	var cursor *CursorError
+	var unsupported *UnsupportedError
+	return errors.As(err, &leader) || errors.As(err, &cursor) || errors.As(err, &unsupported)
+}

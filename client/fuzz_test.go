@@ -1,0 +1,81 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/wire"
+)
+
+// FuzzEventFrames: whatever a broker puts on an event stream, the client returns events or an error of its own types,
+// never more payload than there were bytes, and does not panic.
+func FuzzEventFrames(f *testing.F) {
+	full := wire.EventBatch{SubscriptionID: 1, HasOffset: true, BaseOffset: 9, Timestamps: true, Count: 2, Region: testbroker.Region("a", "bc")}
+	for _, flags := range []wire.Flags{wire.FlagEventBatch, wire.FlagEventBatchShared | wire.FlagEventOffsets, wire.FlagEventBatchShared | wire.FlagEventTimestamps} {
+		f.Add(wire.AppendEventBatch(nil, flags, &full))
+	}
+	for _, m := range []wire.Message{&wire.EventBatchMessage{Records: full.Region, Count: 2}, &wire.EventMessage{Record: testbroker.Region("x")},
+		&wire.ShardMoved{}, &wire.SubscriptionLagged{}, &wire.ErrorAnswer{}, &wire.Topology{}} {
+		f.Add(wire.AppendJSONFrame(nil, m))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := &Subscription{op: "fuzz", events: &eventStream{id: 1}}
+		frames := newFrameReader(bytes.NewReader(b))
+		for size := 0; ; {
+			header, payload, err := frames.next()
+			if err == nil {
+				err = s.take(header, payload)
+			}
+			if err != nil {
+				var frame *wire.FrameError
+				if err != io.EOF && err != io.ErrUnexpectedEOF && !errors.As(err, &frame) && len(err.Error()) == 0 {
+					t.Fatalf("%T says nothing", err)
+				}
+				return
+			}
+			for e, ok := s.pop(); ok; e, ok = s.pop() {
+				if size += len(e.Payload); size > len(b) {
+					t.Fatalf("%d bytes of payload from %d bytes", size, len(b))
+				}
+			}
+		}
+	})
+}
+
+// FuzzAnswers: whatever a broker answers, each request ends exactly once or stays, and the lane does not panic.
+func FuzzAnswers(f *testing.F) {
+	f.Add(false, wire.AppendPublishAck(nil, &wire.PublishAck{RequestID: 2}, wire.Grant{Flags: wire.KnownFlags}))
+	f.Add(false, wire.AppendJSONFrame(nil, &wire.PublishOK{RequestID: 1}))
+	f.Add(false, wire.AppendJSONFrame(nil, &wire.PublishError{RequestID: 1}))
+	f.Add(true, wire.AppendJSONFrame(nil, &wire.CacheOK{RequestID: 3}))
+	f.Add(true, wire.AppendJSONFrame(nil, &wire.CacheValue{RequestID: wire.Some(uint64(2))}))
+	f.Add(true, wire.AppendJSONFrame(nil, &wire.ErrorAnswer{}))
+	f.Fuzz(func(t *testing.T, cache bool, b []byte) {
+		l := &lane{kind: publishLane, control: &control{link: &link{}}, slots: make(chan struct{}, 8), wake: make(chan struct{}, 1)}
+		if cache {
+			l.kind = cacheLane
+		}
+		for id := range uint64(4) {
+			r := newRequest("fuzz")
+			r.id, r.silent = id+1, id == 1
+			l.slots <- struct{}{}
+			l.pending.push(r)
+		}
+		frames := newFrameReader(bytes.NewReader(b))
+		for {
+			header, payload, err := frames.next()
+			if err == nil {
+				err = l.take(header, payload)
+			}
+			if len(l.slots) != l.pending.len() {
+				t.Fatalf("%d slots for %d requests", len(l.slots), l.pending.len())
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}

@@ -1,0 +1,129 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/wire"
+)
+
+// read is the goroutine that takes answers until the stream ends.
+func (l *lane) read() {
+	for {
+		header, payload, err := l.control.frames.next()
+		if err == nil {
+			err = l.take(header, payload)
+		}
+		if err == nil {
+			continue
+		}
+		var frame *wire.FrameError
+		if errors.As(err, &frame) {
+			err = &ProtocolError{Op: l.op(), What: "bytes that are no frame", Err: err}
+		} else if isEnd(err) {
+			err = fmt.Errorf("the broker ended the stream: %w", err)
+		}
+		l.fail(err) // without effect on requests when none are under way
+		return
+	}
+}
+
+func (l *lane) op() string {
+	if l.kind == cacheLane {
+		return "cache"
+	}
+	return "publish"
+}
+
+// take gives one answer to its request. An error is the end of the lane.
+func (l *lane) take(header wire.Header, payload []byte) error {
+	if header.Flags != 0 {
+		ack, err := wire.DecodePublishAck(header.Flags, payload)
+		if err != nil || l.kind != publishLane {
+			return &ProtocolError{Op: l.op(), What: fmt.Sprintf("a frame with flags 0x%04x", uint16(header.Flags)), Err: err}
+		}
+		return l.answer(ack.RequestID, reply{ack: &ack})
+	}
+	m, err := wire.DecodeJSON(payload)
+	if err != nil {
+		return &ProtocolError{Op: l.op(), What: "a message that does not decode", Err: err}
+	}
+	if l.kind == publishLane {
+		return l.takePublish(m)
+	}
+	return l.takeCache(m)
+}
+
+func (l *lane) takePublish(m wire.Message) error {
+	switch m := m.(type) {
+	case *wire.PublishOK:
+		return l.answer(m.RequestID, reply{ack: &wire.PublishAck{RequestID: m.RequestID, HasOffset: m.Offset.Set, Offset: m.Offset.V}})
+	case *wire.PublishError:
+		refusal := m.Refusal()
+		return l.answer(m.RequestID, reply{ack: &wire.PublishAck{RequestID: m.RequestID, Refusal: &refusal}})
+	case *wire.ErrorAnswer: // it names no publish, so none can be told what became of it
+		return brokerError(l.op(), m.Refusal())
+	}
+	return refusalOf(l.op(), m)
+}
+
+func (l *lane) takeCache(m wire.Message) error {
+	switch m := m.(type) {
+	case *wire.CacheOK:
+		return l.answer(m.RequestID, reply{msg: m})
+	case *wire.CacheValue:
+		if m.RequestID.Set {
+			return l.answer(m.RequestID.V, reply{msg: m})
+		}
+	case *wire.Unsupported:
+		if m.RequestID.Set {
+			return l.answer(m.RequestID.V, reply{msg: m})
+		}
+	case *wire.ErrorAnswer:
+		return l.answerOldest(m)
+	}
+	return refusalOf(l.op(), m)
+}
+
+// answer ends the request with this id.
+func (l *lane) answer(id uint64, a reply) error {
+	l.mu.Lock()
+	for i := range l.pending.len() {
+		r := l.pending.at(i)
+		if r.id != id || r.silent {
+			if !r.silent {
+				l.unordered = true
+			}
+			continue
+		}
+		if l.unordered && l.kind == publishLane && l.control.window > 0 {
+			break // the grant of a window promises order, and callers rely on the first failure being the earliest
+		}
+		l.pending.remove(i)
+		l.finishOne()
+		l.mu.Unlock()
+		r.end(a, nil)
+		return nil
+	}
+	l.mu.Unlock()
+	return &ProtocolError{Op: l.op(), What: fmt.Sprintf("an answer to request %d, whose turn it is not", id)}
+}
+
+// answerOldest ends the oldest request with an error that names none: brokers answer the requests of a stream in order.
+// One that did not so far makes the error unassignable. An error without a code is the last thing a broker says on a
+// stream.
+func (l *lane) answerOldest(m *wire.ErrorAnswer) error {
+	l.mu.Lock()
+	if l.pending.len() == 0 || l.unordered && l.pending.len() > 1 {
+		l.mu.Unlock()
+		return brokerError(l.op(), m.Refusal())
+	}
+	r := l.pending.remove(0)
+	l.finishOne()
+	l.mu.Unlock()
+	r.end(reply{msg: m}, nil)
+	if coded(m.Failure) {
+		return nil
+	}
+	return brokerError(l.op(), m.Refusal())
+}

@@ -1,0 +1,170 @@
+// Package testbroker is a small broker for tests of clients: real QUIC, real frames, everything in memory, and hooks that
+// let a test take over any step. It serves publishes, subscriptions, the cache and questions about shards, answers each
+// stream in request order, and has no permissions: one token is good, others are not.
+package testbroker
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/felixd/felixd/transport"
+	"github.com/felixd/felixd/wire"
+)
+
+// Token is the one the broker takes, for any tenant.
+const Token = "good-token"
+
+// Options shape a broker. The zero value has no streams and no caches.
+type Options struct {
+	Flags     wire.Flags        // advertised; 0 means DefaultFlags
+	Features  wire.Features     // advertised; 0 means DefaultFeatures
+	Window    uint32            // publish_window; 0 means 256
+	Streams   map[string]uint32 // "namespace/stream" and its shards
+	Caches    map[string]uint32 // "namespace/cache" and its shards
+	Durable   bool              // publishes and events carry offsets
+	BatchSize int               // events per frame at most; 0 means 64
+
+	// OnAuth may refuse; nil, or returning nil, takes Token.
+	OnAuth func(a *wire.Auth) *wire.Refusal
+	// OnFrame sees each frame after auth; true means that the broker is to do nothing more about it.
+	OnFrame func(s *Stream, f Frame) bool
+}
+
+// What a broker advertises unless told otherwise.
+const (
+	DefaultFlags    = wire.KnownFlags
+	DefaultFeatures = wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeatureStreamShards | wire.FeatureCacheShards |
+		wire.FeatureShardOwners | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow | wire.FeatureCacheDelete |
+		wire.FeatureTopology | wire.FeatureRedirect | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged
+)
+
+// Broker listens until the test ends.
+type Broker struct {
+	options  Options
+	listener *transport.Listener
+	ca       *transport.CA
+	work     sync.WaitGroup
+
+	logs map[string][]*log // by "namespace/stream"; does not change
+
+	mu      sync.Mutex
+	conns   []*quic.Conn // all that were accepted
+	caches  map[string]map[string]value
+	lastSub uint64
+}
+
+// New starts a broker on a loopback port and stops it when the test ends.
+func New(t testing.TB, o Options) *Broker {
+	t.Helper()
+	b := &Broker{options: o, logs: make(map[string][]*log), caches: make(map[string]map[string]value)}
+	for name, shards := range o.Streams {
+		b.logs[name] = newLogs(shards)
+	}
+	for name := range o.Caches {
+		b.caches[name] = make(map[string]value)
+	}
+	ca, err := transport.NewCA("test authority", time.Now(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.ca = ca
+	b.listen(t)
+	return b
+}
+
+func (b *Broker) listen(t testing.TB) {
+	t.Helper()
+	cert, key, err := b.ca.Issue(transport.LeafRequest{Names: []string{"localhost", "127.0.0.1"}, Now: time.Now(), Lifetime: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := transport.NewCertSource(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.listener, err = transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(src, transport.Policy{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.work.Go(b.accept)
+	t.Cleanup(func() {
+		if err := b.listener.Close(); err != nil {
+			t.Errorf("close test broker: %v", err)
+		}
+		b.work.Wait()
+	})
+}
+
+// Addr is the address to dial.
+func (b *Broker) Addr() string { return b.listener.Addr().String() }
+
+// CA is the authority clients have to trust.
+func (b *Broker) CA() *transport.CA { return b.ca }
+
+// CAFile writes the authority's certificate to a file of the test.
+func (b *Broker) CAFile(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, b.ca.CertPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Connections is how many connections were ever accepted.
+func (b *Broker) Connections() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.conns)
+}
+
+// Open is how many connections are open now.
+func (b *Broker) Open() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := 0
+	for _, c := range b.conns {
+		if c.Context().Err() == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Drop closes all connections there are with a code. The broker goes on listening.
+func (b *Broker) Drop(code quic.ApplicationErrorCode) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.conns {
+		transport.Close(c, code)
+	}
+}
+
+func (b *Broker) accept() {
+	for {
+		conn, err := b.listener.Accept(context.Background())
+		if err != nil {
+			return
+		}
+		b.mu.Lock()
+		b.conns = append(b.conns, conn)
+		b.mu.Unlock()
+		b.work.Go(func() { b.serve(conn) })
+	}
+}
+
+func (b *Broker) serve(conn *quic.Conn) {
+	for {
+		stream, err := conn.AcceptStream(context.Background())
+		if err != nil {
+			return
+		}
+		b.work.Go(func() { (&Stream{Broker: b, Conn: conn, stream: stream}).run() })
+	}
+}

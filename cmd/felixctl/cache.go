@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) cacheCommand() *cobra.Command {
+	return group("cache", "Read and write caches; list, show, create and remove them",
+		a.cacheGetCommand(), a.cachePutCommand(), a.cacheRmCommand(),
+		a.lsCommand(caches()), a.infoCommand(caches()), a.cacheCreateCommand())
+}
+
+// cacheValue is a value in JSON.
+type cacheValue struct {
+	Namespace   string  `json:"namespace"`
+	Cache       string  `json:"cache"`
+	Key         string  `json:"key"`
+	Value       *string `json:"value,omitempty"`
+	ValueBase64 *string `json:"value_base64,omitempty"`
+}
+
+func (a *app) cacheGetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "get CACHE KEY",
+		Short: "Print a value",
+		Long: `Print a value: escaped on a terminal, byte for byte and without a line feed elsewhere, as an object with --json.
+A key that is not there ends with exit code 5.`,
+		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("caches"),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			return a.withBroker(cmd.Context(), func(b broker) error { return a.cacheGet(cmd.Context(), b, args[0], args[1]) })
+		}),
+	}
+}
+
+func (a *app) cacheGet(ctx context.Context, b broker, cache, key string) error {
+	stop := a.progress(func() string { return "reading from cache " + cache })
+	value, found, err := b.CacheGet(ctx, b.namespace, cache, key)
+	stop()
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return absent(b.namespace, cache, key)
+	case a.flags.json:
+		out := cacheValue{Namespace: b.namespace, Cache: cache, Key: key}
+		out.Value, out.ValueBase64 = blob(value).members()
+		return writeJSON(a.sys.stdout, out)
+	case a.sys.stdoutTerminal:
+		_, err = io.WriteString(a.sys.stdout, escape(value)+"\n")
+	default:
+		_, err = a.sys.stdout.Write(value)
+	}
+	return err
+}
+
+func absent(namespace, cache, key string) error {
+	return &absentError{fmt.Sprintf("key %q in cache %s/%s", key, namespace, cache)}
+}
+
+func (a *app) cachePutCommand() *cobra.Command {
+	var ttl time.Duration
+	cmd := &cobra.Command{
+		Use:               "put CACHE KEY [VALUE|-]",
+		Short:             "Write a value",
+		Long:              "Write a value from the command line, or all of standard input when VALUE is - or is left out and standard input is no terminal.",
+		Args:              cobra.RangeArgs(2, 3),
+		ValidArgsFunction: a.completeNames("caches"),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			if ttl < 0 {
+				return usagef("--ttl is %v; use a positive one, or 0 for none", ttl)
+			}
+			value, err := a.value(args[2:])
+			if err != nil {
+				return err
+			}
+			return a.withBroker(cmd.Context(), func(b broker) error {
+				stop := a.progress(func() string { return "writing to cache " + args[0] })
+				err := b.CachePut(cmd.Context(), b.namespace, args[0], args[1], value, ttl)
+				stop()
+				if err != nil {
+					return err
+				}
+				return a.result(map[string]any{"namespace": b.namespace, "cache": args[0], "key": args[1], "bytes": len(value)},
+					"wrote %s to key %q in cache %s/%s", plural(len(value), "byte"), args[1], b.namespace, args[0])
+			})
+		}),
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the value lives, such as 30s or 5m; 0 for ever")
+	return cmd
+}
+
+// value takes a value from the command line or from standard input.
+func (a *app) value(args []string) ([]byte, error) {
+	switch {
+	case len(args) == 1 && args[0] != "-":
+		return []byte(args[0]), nil
+	case len(args) == 0 && a.sys.stdinTerminal:
+		return nil, usagef("no value: give one, or - to type it")
+	}
+	var value []byte
+	err := read(a.sys.stdin, "standard input", false, func(all []byte) bool {
+		value = all
+		return true
+	})
+	return value, err
+}
+
+func (a *app) cacheRmCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "rm CACHE [KEY]",
+		Short: "Remove a key, or a whole cache",
+		Long: `With a KEY: remove it, which needs no confirmation; exit code 5 when it was not there.
+Without one: remove the cache itself, after asking.`,
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.completeNames("caches"),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.remove(cmd, caches(), args[0], yes)
+			}
+			return a.withBroker(cmd.Context(), func(b broker) error { return a.cacheRemoveKey(cmd.Context(), b, args[0], args[1]) })
+		}),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before removing a cache")
+	return cmd
+}
+
+func (a *app) cacheRemoveKey(ctx context.Context, b broker, cache, key string) error {
+	stop := a.progress(func() string { return "removing from cache " + cache })
+	_, found, err := b.CacheDelete(ctx, b.namespace, cache, key)
+	stop()
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return absent(b.namespace, cache, key)
+	}
+	return a.result(map[string]string{"namespace": b.namespace, "cache": cache, "key": key, "status": "removed"},
+		"removed key %q from cache %s/%s", key, b.namespace, cache)
+}

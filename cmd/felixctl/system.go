@@ -1,0 +1,27 @@
+package main
+
+import (
+	"io"
+	"os"
+)
+
+// system is everything felixctl touches outside the network and the files it is told to read.
+type system struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+
+	stdinTerminal, stdoutTerminal, stderrTerminal bool
+
+	getenv  func(string) string
+	workDir string // where felix-data/dev.json is looked for
+}
+
+// isTerminal reports whether f is a terminal: a character device other than the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

@@ -1,0 +1,86 @@
+// Package effort says how much of a test campaign is run: one table for the whole project, with a short size for every landing
+// and the full size that an issue is closed with.
+//
+// A short run meets the same faults as a full one, in fewer rounds. FELIX_EFFORT chooses: unset or "short", or "full".
+package effort
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Variable is the environment variable that chooses the size.
+const Variable = "FELIX_EFFORT"
+
+// Entry is one campaign.
+type Entry struct {
+	Name  string // lower_case, its unit last
+	Short int    // size at every landing, at least 1
+	Full  int    // size before an issue is closed, never below Short
+	What  string // what is counted, and in which test
+}
+
+// Table is every campaign, sorted by name. The caller owns the slice.
+func Table() []Entry {
+	return []Entry{
+		{"actor_panic_rounds", 1000, 1000, "panics of one spawned actor, each settling all it had accepted (actors)"},
+		{"conformance_rounds", 1, 20, "rounds of the whole suite with an unmodified client (test/conformance)"},
+		{"credit_stress_ops", 20_000, 1_000_000, "operations on a permit pool from several goroutines (actors)"},
+		{"fuzz_seconds", 10, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},
+		{"lifecycle_panics", 1000, 1000, "panics injected at each lifecycle message and each place of a batch (actors)"},
+		{"mailbox_stress_ops", 50_000, 2_000_000, "posts, turns and stops on one mailbox from several goroutines (actors)"},
+		{"malformed_frames", 20_000, 1_000_000, "damaged frames sent to a decoder or a listening broker (wire, sessionactor)"},
+		{"property_checks", 100, 10_000, "random cases for each property beside its naive twin (all cores)"},
+		{"stream_churn_rounds", 2000, 50_000, "streams opened and finished on one connection (transport, sessionactor)"},
+		{"token_cases", 5000, 200_000, "damaged tokens and permissions given to a verifier (controlplane/auth)"},
+	}
+}
+
+// Full reports whether FELIX_EFFORT asks for full campaigns. It panics on a value it does not know, so that a misspelt
+// "full" can't pass for one.
+func Full() bool {
+	full, err := parse(os.Getenv(Variable))
+	if err != nil {
+		panic(err)
+	}
+	return full
+}
+
+// Size is how much of the campaign called name to run. It panics on a name that is not in the table.
+func Size(name string) int {
+	n, err := Lookup(name)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// Lookup is Size for a program that tells its user: its errors name the unknown campaign or the unknown effort.
+func Lookup(name string) (int, error) {
+	full, err := parse(os.Getenv(Variable))
+	if err != nil {
+		return 0, err
+	}
+	table := Table()
+	i, found := slices.BinarySearchFunc(table, name, func(e Entry, name string) int { return strings.Compare(e.Name, name) })
+	switch {
+	case !found:
+		return 0, fmt.Errorf("effort: no campaign %q: add it to the table in internal/effort", name)
+	case full:
+		return table[i].Full, nil
+	default:
+		return table[i].Short, nil
+	}
+}
+
+func parse(value string) (full bool, err error) {
+	switch value {
+	case "", "short":
+		return false, nil
+	case "full":
+		return true, nil
+	}
+	return false, fmt.Errorf("effort: %s is %q: leave it unset, or set short or full", Variable, value)
+}

@@ -1,0 +1,4 @@
+// Package bad does not compile.
+package bad
+
+var count int = "three"

@@ -1,0 +1,3 @@
+module example.com/third
+
+go 1.26.0

@@ -1,0 +1,124 @@
+package sessionactor
+
+import (
+	"testing"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/wire"
+)
+
+// drain asks the listener to finish and returns what is closed when it has.
+func (x *site) drain() <-chan struct{} {
+	x.t.Helper()
+	done := make(chan struct{})
+	if err := x.listener.TrySend(&Drain{Done: func() { close(done) }}, 0); err != nil {
+		x.t.Fatal(err)
+	}
+	return done
+}
+
+func TestADrainFinishesWhatIsOpenRefusesWhatIsNewAndClosesWithCodeZero(t *testing.T) {
+	clock := manual()
+	x := open(t, setting{clock: clock})
+	c := x.connect()
+	l, late := dial(t, c, today()), dial(t, c, today())
+	s := late.subscribe(c, subscribeTo("orders", wire.StartLatest))
+	entered := x.sabotage.hold("orders/0")
+	l.raw(batchTo("orders", 1, wire.AckPerBatch, "open"))
+	want(t, entered, "the shard to stand still")
+
+	done := x.drain()
+	eventually(t, "new requests are refused", func() bool {
+		f := late.ask(&wire.CacheGet{TenantID: tenant, Namespace: namespace, Cache: "users", Key: "k"})
+		e, is := f.message.(*wire.ErrorAnswer)
+		return is && e.Refusal().Code == wire.CodeDraining && e.Refusal().Retry == wire.RetryRetry
+	})
+	for name, m := range map[string]wire.Message{"subscribe": subscribeTo("orders", 0), "topology": &wire.Topology{}} {
+		if r := refused(t, late.ask(m)); r.Code != wire.CodeDraining {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	late.raw(batchTo("orders", 3, wire.AckPerBatch, "new"))
+	if r := refused(t, late.next()); r.Code != wire.CodeDraining {
+		t.Errorf("publish: %+v", r)
+	}
+	if r := refused(t, bare(t, c).ask(today())); r.Code != wire.CodeDraining { // a token on a new stream
+		t.Errorf("auth: %+v", r)
+	}
+	select {
+	case <-done:
+		t.Fatal("drained with a request open")
+	default:
+	}
+	x.sabotage.release()
+	if f := l.next(); f.ack.RequestID != 1 || f.ack.Refusal != nil {
+		t.Errorf("the open request was answered %+v", f.ack)
+	}
+	s.over()
+	// The connection stays for a moment, so that its last answers arrive.
+	lingering := clock.Now().Add(drainLinger)
+	eventually(t, "the session is idle", func() bool { at, ok := clock.Next(); return ok && !at.After(lingering) })
+	if c.ctx.Err() != nil {
+		t.Fatal("closed before its last answers can have arrived")
+	}
+	clock.Advance(drainLinger)
+	closedWith(t, c, CloseShutdown)
+	want(t, done, "the end of the drain")
+}
+
+func TestADrainDeliversWhatIsReadableBeforeItEndsASubscription(t *testing.T) {
+	x := open(t, setting{})
+	c := x.connect(func(c *memConn) { c.window = 128 })
+	l := dial(t, c, today())
+	s := l.subscribe(c, subscribeTo("orders", wire.StartLatest))
+	for range 20 {
+		l.publish("orders", "some payload that fills the window of its reader")
+	}
+	done := x.drain()
+	s.events(20)
+	s.over()
+	closedWith(t, c, CloseShutdown)
+	want(t, done, "the end of the drain")
+}
+
+func TestADrainWithoutSessionsIsDoneAtOnceAndTakesNoMoreConnections(t *testing.T) {
+	x := open(t, setting{})
+	want(t, x.drain(), "the end of the drain")
+	want(t, x.acceptor.stopped, "the end of accepting")
+	want(t, x.drain(), "the end of a second drain")
+}
+
+func TestIdleConnectionsAreClosedByADrainToo(t *testing.T) {
+	x := open(t, setting{})
+	silent, idle := x.connect(), x.connect()
+	dial(t, idle, today())
+	eventually(t, "both are there", func() bool { return x.metric("felix_client_connections") == 2 })
+	done := x.drain()
+	closedWith(t, silent, CloseShutdown)
+	closedWith(t, idle, CloseShutdown)
+	want(t, done, "the end of the drain")
+}
+
+// A broker that stops without draining leaves nobody waiting.
+func TestStoppingTheSystemClosesEveryConnection(t *testing.T) {
+	x := open(t, setting{})
+	var conns []*memConn
+	for range 5 {
+		c := x.connect()
+		l := dial(t, c, today())
+		l.subscribe(c, subscribeTo("orders", wire.StartLatest))
+		conns = append(conns, c)
+	}
+	if err := x.sys.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range conns {
+		closedWith(t, c, CloseShutdown)
+	}
+	eventually(t, "nothing is left", func() bool {
+		return x.metric("felix_client_connections") == 0 && x.metric("felix_subscribers") == 0
+	})
+	if err := x.listener.TrySend(&Drain{Done: func() {}}, 0); err != actors.ErrStopped {
+		t.Errorf("drain of what has stopped: %v", err)
+	}
+}

@@ -1,0 +1,80 @@
+"""Drive a running felixd with the installed felix-client. See README.md."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import time
+from pathlib import Path
+
+import felix
+
+from suite import devfile
+from suite.runner import Report, Watchdog, run_round
+from suite.scenarios import ALL
+from suite.stage import Stage
+from suite.surfaces import AsyncSurface, SyncSurface
+
+# A connection on loopback takes some 10 ms. A lost first datagram costs the client's first probe timeout, 1 s.
+SLOW_CONNECT = 0.9
+
+
+def main(arguments: list[str]) -> int:
+    """Run every scenario on both surfaces; 0 when all passed, 1 when one failed, 2 when there is no broker."""
+    options = parse(arguments)
+    report = Report(options.json)
+    try:
+        dev = devfile.wait_until_ready(options.dev_json, options.wait)
+    except devfile.DevFileError as error:
+        print(f"conformance: {error}", file=sys.stderr)
+        return 2
+    report.remark(f"felix-client {felix.__version__}, Python {platform.python_version()}, broker at {dev.client_addr}")
+    report.remark(connect_remark(dev))
+    scenarios = [each for each in ALL if not options.only or each.__name__ in options.only]
+    watchdog = Watchdog(report)
+    for number in range(1, options.rounds + 1):
+        for surface in (SyncSurface(felix), AsyncSurface(felix)):
+            stage = Stage(felix, dev, surface, options.records)
+            surface.run(run_round(stage, scenarios, number, report, watchdog))
+    report.totals()
+    return 1 if report.failed or not report.passed else 0
+
+
+def connect_remark(dev: devfile.Dev) -> str:
+    """Time one connection and say so when the client's first datagram was lost."""
+    started = time.monotonic()
+    try:
+        felix.Client(dev.client_addr, tenant_id=dev.tenant_id, token=dev.client_token, ca_file=dev.ca_file)
+    except felix.FelixError as error:
+        return f"first connection failed: {error}"
+    took = time.monotonic() - started
+    remark = f"first connection took {took:.2f} s"
+    if took >= SLOW_CONNECT:
+        remark += ": its first datagram was probably too large, see FELIX_INITIAL_MTU in README.md"
+    return remark
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The command line."""
+    names = [each.__name__ for each in ALL]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dev-json", type=Path, required=True, help="file that `felixd dev` writes")
+    parser.add_argument("--rounds", type=positive, default=1, help="how often to run everything (1)")
+    parser.add_argument("--records", type=positive, default=10_000, help="records of each order scenario (10000)")
+    parser.add_argument("--wait", type=float, default=10.0, help="seconds to wait for the broker (10)")
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run only this scenario; repeatable")
+    parser.add_argument("--json", action="store_true", help="one JSON object per scenario on stdout")
+    return parser.parse_args(arguments)
+
+
+def positive(text: str) -> int:
+    """An integer above zero."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is below 1")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

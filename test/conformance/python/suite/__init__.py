@@ -1,0 +1,1 @@
+"""Conformance suite that drives a felixd broker with the unmodified Python package felix-client."""
