@@ -77,8 +77,11 @@ func checkCacheArguments(op, namespace, cache, key string) error {
 	return checkCacheKey(op, key)
 }
 
+// cacheMessage makes the message of a request once its id is known.
+type cacheMessage func(requestID uint64) wire.Message
+
 // cacheValue is a request that is answered by a value or the lack of one.
-func (c *Client) cacheValue(ctx context.Context, r *request, needs wire.Features, message func(requestID uint64) wire.Message) ([]byte, bool, error) {
+func (c *Client) cacheValue(ctx context.Context, r *request, needs wire.Features, message cacheMessage) ([]byte, bool, error) {
 	answer, err := c.cacheRequest(ctx, r, needs, message)
 	if err != nil {
 		return nil, false, err
@@ -91,7 +94,7 @@ func (c *Client) cacheValue(ctx context.Context, r *request, needs wire.Features
 }
 
 // cacheRequest sends one request on the least busy lane and waits for its answer.
-func (c *Client) cacheRequest(ctx context.Context, r *request, needs wire.Features, message func(requestID uint64) wire.Message) (wire.Message, error) {
+func (c *Client) cacheRequest(ctx context.Context, r *request, needs wire.Features, message cacheMessage) (wire.Message, error) {
 	if c.isClosed() {
 		return nil, closedError(r.op)
 	}
@@ -116,6 +119,9 @@ func (c *Client) cacheRequest(ctx context.Context, r *request, needs wire.Featur
 	case <-r.done:
 		return r.answer.msg, r.err
 	case <-ctx.Done():
-		return nil, r.unanswered(fmt.Errorf("%s: wait for the answer: %w", r.op, ctx.Err()))
+		if r.safe {
+			return nil, fmt.Errorf("%s: wait for the answer: %w", r.op, ctx.Err())
+		}
+		return nil, r.unanswered(fmt.Errorf("wait for the answer: %w", ctx.Err()))
 	}
 }

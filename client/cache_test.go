@@ -13,6 +13,7 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
+// mission 80, the client side
 func TestCacheTellsAnEmptyValueFromNone(t *testing.T) {
 	b := testbroker.New(t, testbroker.Options{Caches: map[string]uint32{"ns/c": 1}})
 	c := connect(t, b)

@@ -169,4 +169,4 @@ func (c *Client) ended(ctx context.Context, op string) error {
 }
 
 // closedError is what a call gets after Close.
-func closedError(op string) error { return fmt.Errorf("%s: the client is %w", op, ErrClosed) }
+func closedError(op string) error { return fmt.Errorf("%sthe client is %w", prefix(op), ErrClosed) }

@@ -14,6 +14,7 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
+// mission 180, the client side
 func TestConnectOffersOnlyWhatTheClientCanReadAndUse(t *testing.T) {
 	heard := make(chan wire.Auth, 1)
 	b := testbroker.New(t, testbroker.Options{OnAuth: func(a *wire.Auth) *wire.Refusal {

@@ -59,14 +59,22 @@ func (e *ConnectError) Is(target error) bool {
 // ConnectionLostError says that the stream of a request, or its whole connection, ended before the answer. By itself it
 // says nothing about the effect; an *OutcomeUnknownError around it does.
 type ConnectionLostError struct {
-	Op   string
+	Op   string // empty within an *OutcomeUnknownError, which has it
 	Addr string // of the broker
 	Err  error  // how the stream or the connection ended
 }
 
 // Error gives the operation, the broker and the cause.
 func (e *ConnectionLostError) Error() string {
-	return fmt.Sprintf("%s: connection to %s lost: %v", e.Op, e.Addr, e.Err)
+	return fmt.Sprintf("%sconnection to %s lost: %v", prefix(e.Op), e.Addr, e.Err)
+}
+
+// prefix is the operation in front of a text; nothing when the error around it has named it.
+func prefix(op string) string {
+	if op == "" {
+		return ""
+	}
+	return op + ": "
 }
 
 // Unwrap gives the cause.

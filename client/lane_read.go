@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/felixd/felixd/wire"
 )
@@ -20,7 +21,7 @@ func (l *lane) read() {
 		var frame *wire.FrameError
 		if errors.As(err, &frame) {
 			err = &ProtocolError{Op: l.op(), What: "bytes that are no frame", Err: err}
-		} else if isEnd(err) {
+		} else if errors.Is(err, io.EOF) {
 			err = fmt.Errorf("the broker ended the stream: %w", err)
 		}
 		l.fail(err) // without effect on requests when none are under way

@@ -43,10 +43,6 @@ func (r *request) end(answer reply, err error) {
 	close(r.done)
 }
 
-// unanswered is the error of a request that may have reached the broker.
-func (r *request) unanswered(cause error) error {
-	if r.safe {
-		return cause
-	}
-	return &OutcomeUnknownError{Op: r.op, Err: cause}
-}
+// unanswered is the error of a request that may have reached the broker and changes something there. cause does not name
+// the operation.
+func (r *request) unanswered(cause error) error { return &OutcomeUnknownError{Op: r.op, Err: cause} }

@@ -53,6 +53,12 @@ func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *l
 
 // readPump reads until the stream, the connection or the client's right to it ends.
 func (l *lane) readPump(ctx context.Context) {
+	over := false
+	defer func() {
+		if !over { // a panic: nobody settles what was at hand
+			l.failed()
+		}
+	}()
 	var err error
 	for err == nil && l.waitRoom(ctx) {
 		var n int
@@ -63,6 +69,7 @@ func (l *lane) readPump(ctx context.Context) {
 		}
 	}
 	l.readEnded(err)
+	over = true
 }
 
 // waitRoom waits until the core takes another request; false means that it never will.
@@ -309,6 +316,16 @@ func (l *lane) readEnded(err error) {
 	default:
 		l.abandon(fmt.Sprintf("read: %v", err))
 	}
+	l.flush()
+}
+
+// failed lets go of everything after a panic of the read pump. The permits are the node's, which outlives the connection.
+func (l *lane) failed() {
+	l.session.givePartial(l.partial)
+	l.partial = 0
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.abandon("the broker failed")
 	l.flush()
 }
 

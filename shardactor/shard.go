@@ -71,6 +71,7 @@ func (s *Shard) Receive(t *actors.Turn) {
 		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
 	case actors.Stopping, actors.Stopped:
 		s.right.serving.Store(false)
+		s.flush() // what was answered before the turn failed
 		return
 	}
 	at := s.at(t)

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -244,5 +245,27 @@ func TestProgressShowsOnlyAfterTwoSecondsAndCleansUp(t *testing.T) {
 	stop()
 	if !strings.HasSuffix(c.stderr.String(), "\r\x1b[K") {
 		t.Fatalf("the line stays: %q", c.stderr)
+	}
+}
+
+func TestNeitherAPipeNorTheNullDeviceIsATerminal(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*os.File{null, r, w} {
+		if isTerminal(f) {
+			t.Errorf("%s counts as a terminal", f.Name())
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if isTerminal(f) {
+			t.Errorf("%s counts as a terminal when it is closed", f.Name())
+		}
 	}
 }

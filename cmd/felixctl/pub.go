@@ -105,7 +105,7 @@ func (f *pubFlags) send(ctx context.Context, b broker, options []client.PublishO
 		if len(batch) == 0 {
 			return nil
 		}
-		p, err := b.PublishBatchAsync(ctx, b.namespace, f.stream, batch, options...)
+		p, err := f.publish(ctx, b, batch, options)
 		if err != nil {
 			return err
 		}
@@ -127,4 +127,12 @@ func (f *pubFlags) send(ctx context.Context, b broker, options []client.PublishO
 			}
 		}
 	}
+}
+
+// publish sends a batch; one of a single record as that record.
+func (f *pubFlags) publish(ctx context.Context, b broker, batch [][]byte, options []client.PublishOption) (*client.PendingPublish, error) {
+	if f.batch == 1 {
+		return b.PublishAsync(ctx, b.namespace, f.stream, batch[0], options...)
+	}
+	return b.PublishBatchAsync(ctx, b.namespace, f.stream, batch, options...)
 }

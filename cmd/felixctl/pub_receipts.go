@@ -111,7 +111,7 @@ func (r *receipts) outcome(ctx context.Context, sendErr error) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w (%s acknowledged before, %d sent without acknowledgement)", err, plural(n, "record"), r.failed)
+		return fmt.Errorf("%w (%s acknowledged before; %d sent without acknowledgement)", err, plural(n, "record"), r.failed)
 	}
 	if r.app.flags.json {
 		return nil

@@ -46,10 +46,11 @@ func (s *Stream) Settle(t Token, a Answer) {
 	}
 }
 
-// Abandon lets go of every open request: the stream or its connection is gone, and nobody will read an answer.
+// Abandon lets go of every open request, and of a frame that Frame did not finish with: the stream or its connection is gone,
+// and nobody will read an answer.
 func (s *Stream) Abandon(why string) {
-	s.released += s.held
-	s.held, s.waiting = 0, 0
+	s.released += s.held + s.cost
+	s.held, s.cost, s.waiting = 0, 0, 0
 	for s.open.count > 0 {
 		s.open.pop()
 	}
