@@ -1,6 +1,7 @@
 package sessionactor
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -202,4 +203,32 @@ func (e explosive) Authenticate(in, token string, now time.Time) (sessioncore.Gr
 		panic("boom")
 	}
 	return e.gatekeeper.Authenticate(in, token, now)
+}
+
+// brittle is a connection on which no event stream can be opened: the attempt waits, and then panics.
+type brittle struct {
+	*memConn
+	asked, fail chan struct{}
+}
+
+func (b brittle) OpenSendStream(context.Context) (SendStream, error) {
+	close(b.asked)
+	<-b.fail
+	panic("no stream")
+}
+
+// The stream it was asked for on takes nothing more by then, so that nobody else lets go of the request.
+func TestASubscribeWhoseSubscriptionPanicsGivesItsPermitsBack(t *testing.T) {
+	x := open(t, setting{})
+	c := brittle{newMemConn(x.opts.Clock), make(chan struct{}), make(chan struct{})}
+	x.conns = append(x.conns, c.memConn)
+	x.acceptor.conns <- Conn(c)
+	l := dial(t, c.memConn, today())
+	l.send(subscribeTo("orders", wire.StartLatest))
+	want(t, c.asked, "the broker to open the event stream")
+	l.raw([]byte("no frame at all"))
+	eventually(t, "the stream is not read any more", func() bool { return l.w.unread() < wire.HeaderSize })
+	close(c.fail)
+	closedWith(t, c.memConn, CloseInternal)
+	x.balanced()
 }

@@ -329,6 +329,21 @@ func (l *lane) failed() {
 	l.flush()
 }
 
+// letGoOnPanic, deferred, gives back what the lane holds of the node's budgets when the read pump fails, and lets the panic
+// go on: it costs the connection, and must not cost the node a part of its memory for ever.
+func (l *lane) letGoOnPanic() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	l.session.givePartial(l.partial)
+	l.partial = 0
+	l.mu.Lock()
+	l.abandon("the broker failed")
+	l.mu.Unlock()
+	panic(v)
+}
+
 // drain makes the lane refuse what comes from now on.
 func (l *lane) drain() {
 	l.mu.Lock()

@@ -290,8 +290,9 @@ func (s *session) open(l *lane) {
 			l.inPreauth = true
 		case <-ctx.Done():
 		}
+		defer l.leavePreauth()
+		defer l.letGoOnPanic()
 		l.readPump(ctx)
-		l.leavePreauth()
 	})
 }
 

@@ -32,7 +32,11 @@ type subscribeRequest struct {
 	grant wire.Grant
 }
 
+// refuse answers the request unless it was answered already.
 func (r *subscribeRequest) refuse(f wire.Refusal) {
+	if r.lane == nil { // answered, and let go of
+		return
+	}
 	r.lane.resolve(r.token, sessioncore.Answer{Refusal: &f})
 }
 
@@ -96,12 +100,15 @@ func (a *Subscription) Receive(t *actors.Turn) {
 		started := a.s.pump("subscription", func(ctx context.Context) {
 			err := errPumpPanicked
 			defer func() {
+				// After a panic in between, nobody else would settle the request.
+				a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription failed; connect again"))
 				a.s.opts.Metrics.Subscribers.Dec()
 				_ = ref.Complete(&PumpEnded{Err: err}) // refused when the subscription was stopped first
 			}()
 			err = a.d.run(ctx)
 		})
 		if !started { // the connection is gone
+			a.d.request.refuse(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
 			a.s.opts.Metrics.Subscribers.Dec()
 			t.Stop()
 		}

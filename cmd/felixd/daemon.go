@@ -71,7 +71,7 @@ func (d *daemon) run() (err error) {
 	defer cancel()
 	d.failed = make(chan error, 2)
 	d.applied = make(chan uint64, 1)
-	for _, start := range [...]func(context.Context) error{d.openData, d.startMetrics, d.startCatalog, d.startNode, d.startClients, d.startAPI, d.startHealth, d.becomeReady} {
+	for _, start := range [...]func(context.Context) error{d.openData, d.startHealth, d.startCatalog, d.startNode, d.startClients, d.startAPI, d.becomeReady} {
 		if err := start(ctx); err != nil {
 			return err
 		}
@@ -132,12 +132,6 @@ func (d *daemon) openData(context.Context) error {
 	return nil
 }
 
-func (d *daemon) startMetrics(context.Context) error {
-	d.registry = prometheus.NewRegistry()
-	d.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return nil
-}
-
 // startCatalog makes the catalog and what everybody finds in it.
 func (d *daemon) startCatalog(ctx context.Context) error {
 	epoch, err := store.NewEpoch(rand.Reader)
@@ -187,7 +181,7 @@ func seed(ctx context.Context, catalog store.Store) error {
 	return nil
 }
 
-// listen opens the client socket before the node exists, so that its address is known.
+// openListener opens the client socket before the node exists, so that its address is known.
 func (d *daemon) openListener() error {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "felix_quic_connections_refused_total", Help: "Client connections refused before their handshake, by reason: limit, per_ip_limit."}, []string{"reason"})
 	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "felix_quic_handshake_failures_total", Help: "Client connections that ended before they were usable, by reason."}, []string{"reason"})
@@ -292,8 +286,11 @@ func (d *daemon) startAPI(context.Context) error {
 	return err
 }
 
-// startHealth serves /live, /ready and /metrics: plain on loopback, TLS elsewhere.
+// startHealth serves /live, /ready and /metrics: plain on loopback, TLS elsewhere. It comes first and goes last, so that
+// probes are answered all the while.
 func (d *daemon) startHealth(context.Context) error {
+	d.registry = prometheus.NewRegistry()
+	d.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	server := api.Server(d.config.HTTP, healthHandler(&d.ready, d.registry), nil)
 	secure := !loopback(d.config.HTTP)
 	scheme := "http://"

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/client"
+)
+
+// process is a felixd of its own, built from this source.
+type process struct {
+	cmd *exec.Cmd
+	dev devContext
+}
+
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "felixd")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	p := &process{cmd: exec.Command(bin, "dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0")}
+	stdout, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("felixd ended with %v", err)
+		}
+	})
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "ready in ") {
+	}
+	t.Logf("ready %d ms after the start of the process", time.Since(began).Milliseconds())
+	if time.Since(began) > 10*time.Second {
+		t.Errorf("ready after %s", time.Since(began))
+	}
+	text, err := os.ReadFile(filepath.Join(dir, devFile))
+	if err == nil {
+		err = json.Unmarshal(text, &p.dev)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// rss is the resident memory in KiB.
+func (p *process) rss(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "VmRSS:" {
+			n, err := strconv.Atoi(f[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
+
+// cpu is the processor time used so far, in clock ticks of 10 ms.
+func (p *process) cpu(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+2:]))
+	user, err1 := strconv.Atoi(f[11])
+	system, err2 := strconv.Atoi(f[12])
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	return user + system
+}
+
+func TestAnIdleDaemonNeedsLittleAndAThousandSubscriptionsLittleMore(t *testing.T) {
+	p := startProcess(t)
+	if kib := p.rss(t); kib > 60<<10 {
+		t.Errorf("%d KiB resident when idle, at most 60 MiB allowed", kib)
+	} else {
+		t.Logf("idle: %d KiB resident", kib)
+	}
+	// Idle CPU is a quantity over time: this waits for time to pass, not for an event.
+	const window = 4 * time.Second
+	before := p.cpu(t)
+	<-time.After(window)
+	ticks := p.cpu(t) - before
+	t.Logf("idle: %d0 ms of CPU in %s", ticks, window)
+	if ticks > 4 { // 1 % of 4 s
+		t.Errorf("%d0 ms of CPU in %s of idleness, at most 1 %% allowed", ticks, window)
+	}
+	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{p.dev.ClientAddr}, TenantID: p.dev.TenantID, Token: p.dev.ClientToken, CAFile: p.dev.CAFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		if _, err := c.Subscribe(t.Context(), "default", "orders", client.SubscribeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kib := p.rss(t); kib > 80<<10 {
+		t.Errorf("%d KiB resident with 1000 idle subscriptions, at most 80 MiB allowed", kib)
+	} else {
+		t.Logf("1000 idle subscriptions: %d KiB resident", kib)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	_ = c.Close(ctx)
+}
