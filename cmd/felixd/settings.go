@@ -16,6 +16,7 @@ import (
 // setting is one thing an operator can turn: a flag, a variable and a default. The flag wins over the variable.
 type setting struct {
 	flag, variable, help string
+	unit                 string // what the help shows for the value; "" is a word
 	value                string // the default, then what is in force
 	parse                func(text string, c *Config) error
 }
@@ -24,31 +25,31 @@ type setting struct {
 func settings() []*setting {
 	d := DefaultConfig()
 	return []*setting{
-		{flag: "data-dir", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys and dev.json", parse: text(func(c *Config) *string { return &c.DataDir })},
-		{flag: "listen", variable: "FELIX_QUIC_BIND", value: d.Listen, help: "address for clients (UDP)", parse: address(func(c *Config) *string { return &c.Listen })},
-		{flag: "http", variable: "FELIX_BROKER_METRICS_BIND", value: d.HTTP, help: "address for /live, /ready and /metrics; plain HTTP on loopback, TLS elsewhere", parse: address(func(c *Config) *string { return &c.HTTP })},
-		{flag: "api", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
-		{flag: "log-level", variable: "FELIX_LOG_LEVEL", value: d.LogLevel, help: "debug, info, warn or error", parse: oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
-		{flag: "drain-timeout-ms", variable: "FELIX_SHUTDOWN_DRAIN_TIMEOUT_MS", value: ms(d.DrainTimeout), help: "longest time to finish open requests after SIGTERM", parse: millis(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0)},
-		{flag: "executors", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: "4", help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
-		{flag: "publish-window", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
-		{flag: "publish-inflight-bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
-		{flag: "publish-conn-inflight-bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
-		{flag: "ephemeral-memory-bytes", variable: "FELIX_EPHEMERAL_MEMORY_BYTES", value: fmt.Sprint(d.Limits.TailBytes), help: "records of ephemeral streams kept in memory, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.TailBytes })},
-		{flag: "ephemeral-shard-bytes", variable: "FELIX_EPHEMERAL_SHARD_BYTES", value: fmt.Sprint(d.Limits.RingBytes), help: "the same for one shard", parse: bytes64(func(c *Config) *int64 { return &c.Limits.RingBytes })},
-		{flag: "ephemeral-shard-batches", variable: "FELIX_EPHEMERAL_SHARD_BATCHES", value: fmt.Sprint(d.Limits.RingBatches), help: "the same, in batches", parse: count(func(c *Config) *int { return &c.Limits.RingBatches }, 1, 1<<24)},
-		{flag: "cache-memory-bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "in-memory cache entries (key, value and 64 bytes each), whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
-		{flag: "max-client-connections", variable: "FELIX_MAX_CLIENT_CONNECTIONS", value: fmt.Sprint(d.MaxConnections), help: "client connections; more are refused before their handshake", parse: count(func(c *Config) *int { return &c.MaxConnections }, 1, 1<<20)},
-		{flag: "max-connections-per-ip", variable: "FELIX_MAX_CONNECTIONS_PER_IP", value: fmt.Sprint(d.MaxPerIP), help: "the same for one client address", parse: count(func(c *Config) *int { return &c.MaxPerIP }, 1, 1<<20)},
-		{flag: "auth-timeout-ms", variable: "FELIX_AUTH_TIMEOUT_MS", value: ms(d.AuthTimeout), help: "time a client has to send a valid token", parse: millis(func(c *Config) *time.Duration { return &c.AuthTimeout }, 1)},
-		{flag: "conn-recv-window", variable: "FELIX_BROKER_PUB_CONN_RECV_WINDOW", value: fmt.Sprint(d.Windows.ConnMax), help: "QUIC receive window of a client connection, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.ConnMax })},
-		{flag: "stream-recv-window", variable: "FELIX_BROKER_PUB_STREAM_RECV_WINDOW", value: fmt.Sprint(d.Windows.StreamMax), help: "QUIC receive window of one stream, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.StreamMax })},
-		{flag: "receive-offload", variable: "FELIX_RECEIVE_OFFLOAD", value: "auto", help: "let the kernel join UDP datagrams: auto, on or off", parse: func(v string, c *Config) (err error) {
+		{flag: "data-dir", unit: "folder", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys and dev.json", parse: text(func(c *Config) *string { return &c.DataDir })},
+		{flag: "listen", unit: "host:port", variable: "FELIX_QUIC_BIND", value: d.Listen, help: "address for clients (UDP)", parse: address(func(c *Config) *string { return &c.Listen })},
+		{flag: "http", unit: "host:port", variable: "FELIX_BROKER_METRICS_BIND", value: d.HTTP, help: "address for /live, /ready and /metrics; plain HTTP on loopback, TLS elsewhere", parse: address(func(c *Config) *string { return &c.HTTP })},
+		{flag: "api", unit: "host:port", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
+		{flag: "log-level", unit: "level", variable: "FELIX_LOG_LEVEL", value: d.LogLevel, help: "debug, info, warn or error", parse: oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
+		{flag: "drain-timeout-ms", unit: "ms", variable: "FELIX_SHUTDOWN_DRAIN_TIMEOUT_MS", value: ms(d.DrainTimeout), help: "longest time to finish open requests after SIGTERM", parse: millis(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0)},
+		{flag: "executors", unit: "n", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: "4", help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
+		{flag: "publish-window", unit: "n", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
+		{flag: "publish-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
+		{flag: "publish-conn-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
+		{flag: "ephemeral-memory-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_MEMORY_BYTES", value: fmt.Sprint(d.Limits.TailBytes), help: "records of ephemeral streams kept in memory, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.TailBytes })},
+		{flag: "ephemeral-shard-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_SHARD_BYTES", value: fmt.Sprint(d.Limits.RingBytes), help: "the same for one shard", parse: bytes64(func(c *Config) *int64 { return &c.Limits.RingBytes })},
+		{flag: "ephemeral-shard-batches", unit: "n", variable: "FELIX_EPHEMERAL_SHARD_BATCHES", value: fmt.Sprint(d.Limits.RingBatches), help: "the same, in batches", parse: count(func(c *Config) *int { return &c.Limits.RingBatches }, 1, 1<<24)},
+		{flag: "cache-memory-bytes", unit: "bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "in-memory cache entries (key, value and 64 bytes each), whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
+		{flag: "max-client-connections", unit: "n", variable: "FELIX_MAX_CLIENT_CONNECTIONS", value: fmt.Sprint(d.MaxConnections), help: "client connections; more are refused before their handshake", parse: count(func(c *Config) *int { return &c.MaxConnections }, 1, 1<<20)},
+		{flag: "max-connections-per-ip", unit: "n", variable: "FELIX_MAX_CONNECTIONS_PER_IP", value: fmt.Sprint(d.MaxPerIP), help: "the same for one client address", parse: count(func(c *Config) *int { return &c.MaxPerIP }, 1, 1<<20)},
+		{flag: "auth-timeout-ms", unit: "ms", variable: "FELIX_AUTH_TIMEOUT_MS", value: ms(d.AuthTimeout), help: "time a client has to send a valid token", parse: millis(func(c *Config) *time.Duration { return &c.AuthTimeout }, 1)},
+		{flag: "conn-recv-window", unit: "bytes", variable: "FELIX_BROKER_PUB_CONN_RECV_WINDOW", value: fmt.Sprint(d.Windows.ConnMax), help: "QUIC receive window of a client connection, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.ConnMax })},
+		{flag: "stream-recv-window", unit: "bytes", variable: "FELIX_BROKER_PUB_STREAM_RECV_WINDOW", value: fmt.Sprint(d.Windows.StreamMax), help: "QUIC receive window of one stream, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.StreamMax })},
+		{flag: "receive-offload", unit: "mode", variable: "FELIX_RECEIVE_OFFLOAD", value: "auto", help: "let the kernel join UDP datagrams: auto, on or off", parse: func(v string, c *Config) (err error) {
 			c.Offload, err = transport.ParseOffload(v)
 			return err
 		}},
-		{flag: "require-alpn", variable: "FELIX_TLS_REQUIRE_ALPN", value: "false", help: "refuse clients that do not offer felix/1", parse: boolean(func(c *Config) *bool { return &c.RequireALPN })},
-		{flag: "tls-cipher-suites", variable: "FELIX_TLS_CIPHER_SUITES", value: "", help: "TLS 1.3 suites that may be used, comma-separated; empty allows all", parse: func(v string, c *Config) (err error) {
+		{flag: "require-alpn", unit: "bool", variable: "FELIX_TLS_REQUIRE_ALPN", value: "false", help: "refuse clients that do not offer felix/1", parse: boolean(func(c *Config) *bool { return &c.RequireALPN })},
+		{flag: "tls-cipher-suites", unit: "names", variable: "FELIX_TLS_CIPHER_SUITES", value: "", help: "TLS 1.3 suites that may be used, comma-separated; empty allows all", parse: func(v string, c *Config) (err error) {
 			if v == "" {
 				return nil
 			}
@@ -152,6 +153,26 @@ func boolean(field func(*Config) *bool) func(string, *Config) error {
 // addFlags makes a flag of every setting.
 func addFlags(flags *pflag.FlagSet, all []*setting) {
 	for _, s := range all {
-		flags.StringVar(&s.value, s.flag, s.value, s.help+" ("+s.variable+")")
+		f := flags.VarPF(flagValue{s}, s.flag, "", s.help+" ["+s.variable+"]")
+		if s.unit == "bool" {
+			f.NoOptDefVal = "true" // --require-alpn alone turns it on
+		}
 	}
 }
+
+// flagValue is a setting as pflag wants it. Values are judged in load, together with those of the variables.
+type flagValue struct{ s *setting }
+
+func (v flagValue) String() string {
+	if v.s == nil { // pflag asks a zero value what it looks like
+		return ""
+	}
+	return v.s.value
+}
+
+func (v flagValue) Set(text string) error {
+	v.s.value = text
+	return nil
+}
+
+func (v flagValue) Type() string { return v.s.unit }
