@@ -281,7 +281,7 @@ func TestABadValueIsOneLineThatNamesItsFlagOrVariable(t *testing.T) {
 		for _, where := range []string{"--" + s.flag, s.variable} {
 			args, environ := []string{"dev"}, []string{s.variable + "=!"}
 			if where != s.variable {
-				args, environ = append(args, where, "!"), nil
+				args, environ = append(args, where+"=!"), nil
 			}
 			var stderr bytes.Buffer
 			code := run(args, environ, io.Discard, &stderr, nil)
