@@ -28,6 +28,7 @@ type Credit struct {
 type creditWaiter struct {
 	items, bytes int
 	ready        chan struct{}
+	ring         func() // of a CreditRequest, else nil
 	granted      bool
 	prev, next   *creditWaiter
 }
@@ -124,7 +125,7 @@ func (c *Credit) Close(err error) {
 	for c.first != nil {
 		w := c.first
 		c.remove(w)
-		close(w.ready)
+		w.tell()
 	}
 }
 
@@ -161,7 +162,15 @@ func (c *Credit) grant() {
 		c.items += w.items
 		c.bytes += w.bytes
 		w.granted = true
-		close(w.ready)
+		w.tell()
+	}
+}
+
+// tell wakes whoever waits: the permits are granted, or the credit is closed. The lock is held.
+func (w *creditWaiter) tell() {
+	close(w.ready)
+	if w.ring != nil {
+		w.ring()
 	}
 }
 

@@ -74,7 +74,7 @@ func TestAPublishedBatchCostsAtMostEightAllocations(t *testing.T) {
 }
 
 // What a reader more costs is no copy and no encoding. mission 223
-func TestAReaderOfTheCommonFormAddsAtMostFourAllocationsToABatch(t *testing.T) {
+func TestAReaderOfTheCommonFormAddsAtMostSixAllocationsToABatch(t *testing.T) {
 	x := benchSite(t)
 	e := warmed(t, publishing(t, x))
 	alone := testing.AllocsPerRun(1000, func() { e.do(t) })
@@ -93,8 +93,8 @@ func TestAReaderOfTheCommonFormAddsAtMostFourAllocationsToABatch(t *testing.T) {
 	}
 	n := testing.AllocsPerRun(1000, both)
 	t.Logf("%v allocations for a batch, %v with a reader", alone, n)
-	if n > alone+4+poolSlack {
-		t.Errorf("a reader adds %v allocations to a batch, want at most 4", n-alone)
+	if n > alone+6+poolSlack {
+		t.Errorf("a reader adds %v allocations to a batch, want at most 6", n-alone)
 	}
 }
 

@@ -25,12 +25,11 @@ type delivery struct {
 	stream  SendStream
 	next    id.Offset
 	waiter  storage.Waiter
-	rang    chan struct{}
+	gate    Gate
 	batches []*batch.Batch
 	shape   shape
 
-	finish    <-chan struct{} // nil once it was seen closed
-	finishing bool
+	finishing bool // the session is draining: end once there is nothing to read
 }
 
 const (
@@ -63,9 +62,8 @@ func (d *delivery) run(ctx context.Context) error {
 	}
 	d.request.lane.resolve(d.request.token, sessioncore.Answer{Message: &wire.Subscribed{SubscriptionID: d.id}})
 	d.request.lane = nil // an idle subscription keeps nothing of the stream it was asked for on
-	d.finish = d.session.finish
-	d.rang = make(chan struct{}, 1)
-	d.waiter.Ring = d.ring
+	d.gate = d.session.opts.Runtime.NewGate()
+	d.waiter.Ring = d.gate.Ring // a ring that wait did not look at must not make a later one block: the shard rings
 	return d.deliver(ctx)
 }
 
@@ -104,15 +102,6 @@ func (d *delivery) deliver(ctx context.Context) error {
 	}
 }
 
-// ring is called with the log's lock held. A ring that is still there when wait chose something else must not make a later one
-// wait: that would hold up the shard.
-func (d *delivery) ring() {
-	select {
-	case d.rang <- struct{}{}:
-	default:
-	}
-}
-
 // wait returns once there is more to read; more is false when the subscription is over.
 func (d *delivery) wait(ctx context.Context) (more bool, err error) {
 	clear(d.batches)
@@ -124,21 +113,21 @@ func (d *delivery) wait(ctx context.Context) (more bool, err error) {
 		d.request.shard.Log.Disarm(&d.waiter)
 		return false, d.stream.Close()
 	}
-	select {
-	case <-d.rang:
+	if d.gate.Wait(d.session.finish, d.stream.Context(), ctx) {
+		d.request.shard.Log.Disarm(&d.waiter) // a gate may be rung for nothing
 		return true, nil
-	case <-d.finish:
-		d.finish = nil // once more around, for what is readable by now
-		d.finishing, more = true, true
-	case <-d.stream.Context().Done(): // the client wants no more
-		d.stream.CancelWrite()
-		err = context.Cause(d.stream.Context())
-	case <-ctx.Done():
-		d.stream.CancelWrite()
-		err = context.Cause(ctx)
 	}
 	d.request.shard.Log.Disarm(&d.waiter)
-	return more, err
+	if err := ctx.Err(); err != nil {
+		d.stream.CancelWrite()
+		return false, context.Cause(ctx)
+	}
+	if err := d.stream.Context().Err(); err != nil { // the client wants no more
+		d.stream.CancelWrite()
+		return false, context.Cause(d.stream.Context())
+	}
+	d.finishing = true // once more around, for what is readable by now
+	return true, nil
 }
 
 // write sends batches, joining small frames into few writes.

@@ -39,14 +39,14 @@ type lane struct {
 	writing  bool
 	closed   bool
 	draining bool
-	room     chan struct{} // rung when there may be room for another request
+	gate     Gate // of the read pump: rung when there may be room for another request, or credit
 }
 
 var _ shardactor.Reply = (*lane)(nil)
 
 func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *lane {
 	return &lane{
-		session: s, recv: recv, send: send, room: make(chan struct{}, 1),
+		session: s, recv: recv, send: send, gate: s.opts.Runtime.NewGate(),
 		core: sessioncore.NewStream(role, s.opts.Offer, s.opts.Window),
 	}
 }
@@ -84,9 +84,7 @@ func (l *lane) waitRoom(ctx context.Context) bool {
 		if room {
 			return true
 		}
-		select {
-		case <-l.room:
-		case <-ctx.Done():
+		if !l.gate.Wait(ctx) {
 			return false
 		}
 	}
@@ -138,10 +136,10 @@ func (l *lane) bookPartial(n int64) bool {
 // frame takes one complete frame through the core.
 func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	payload := len(f.Payload())
-	if l.session.credit.Acquire(ctx.Done(), 0, payload) != nil {
+	if !acquire(ctx, l.gate, l.session.credit, payload) {
 		return false
 	}
-	if l.session.opts.Publish.Acquire(ctx.Done(), 0, payload) != nil {
+	if !acquire(ctx, l.gate, l.session.opts.Publish, payload) {
 		l.session.credit.Release(0, payload)
 		return false
 	}
@@ -233,10 +231,7 @@ func (l *lane) flush() {
 		l.session.credit.Release(0, n)
 		l.session.opts.Publish.Release(0, n)
 	}
-	select {
-	case l.room <- struct{}{}:
-	default:
-	}
+	l.gate.Ring()
 	if !l.writing && l.core.Pending() > 0 && l.send != nil {
 		switch err := l.send.TryWriteAll(l.core.Out()); {
 		case err == nil:
@@ -269,10 +264,7 @@ func (l *lane) writePump(out []byte) {
 			return
 		}
 		out = l.core.TakeOut()
-		select {
-		case l.room <- struct{}{}:
-		default:
-		}
+		l.gate.Ring()
 		l.mu.Unlock()
 	}
 }

@@ -71,7 +71,8 @@ func (l *Listener) Receive(t *actors.Turn) {
 	case actors.Started:
 		ctx, cancel := context.WithCancel(context.Background())
 		l.cancel = cancel
-		go acceptPump(ctx, l.acceptor, actors.RefOf[ListenerMessage](t))
+		ref := actors.RefOf[ListenerMessage](t)
+		l.opts.Runtime.Go(func() { acceptPump(ctx, l.acceptor, ref) })
 		return
 	case actors.Stopping, actors.Stopped:
 		l.cancel()

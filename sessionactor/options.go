@@ -42,14 +42,17 @@ type Options struct {
 	PreauthStreams, PreauthStreamsMax int
 	// Subscriptions bounds those of one connection.
 	Subscriptions int
-	Clock         actors.Clock
-	Events        actors.EventSink
-	Metrics       *Metrics
+	// Runtime runs the pumps.
+	Runtime Runtime
+	Clock   actors.Clock
+	Events  actors.EventSink
+	Metrics *Metrics
 }
 
 // DefaultOptions are the bounds of wire/limits.go. Table, Auth, Offer, Clock, Events and Metrics are the caller's.
 func DefaultOptions() Options {
 	return Options{
+		Runtime:        Goroutines(),
 		Publish:        actors.NewCredit(1, wire.NodePublishBytes),
 		Partial:        storage.NewBudget(nodePartialFrames),
 		ConnBytes:      wire.ConnPublishBytes,

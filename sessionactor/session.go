@@ -56,7 +56,8 @@ type session struct {
 	streams       atomic.Int64  // opened before the first authentication
 	preauth       chan struct{} // places for streams that are read before they authenticated
 	partial       *storage.Budget
-	finish        chan struct{} // closed when draining: subscriptions end once they have delivered what there is
+	finish        context.Context // ends when draining: subscriptions end once they have delivered what there is
+	finished      context.CancelFunc
 
 	mu       sync.Mutex
 	lanes    []*lane
@@ -95,9 +96,10 @@ var sessionBounds = actors.Bounds{DataItems: 64, DataBytes: 64 << 10, ControlIte
 func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn) (actors.Ref[SessionMessage], error) {
 	s := &session{
 		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes),
-		preauth: make(chan struct{}, opts.PreauthStreams), partial: storage.NewBudget(partialFrames), finish: make(chan struct{}),
+		preauth: make(chan struct{}, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
 	}
 	s.ctx, s.cancel = context.WithCancel(conn.Context())
+	s.finish, s.finished = context.WithCancel(context.Background())
 	ref, err := actors.Spawn[SessionMessage](parent, actors.Spec[SessionMessage]{
 		Name: fmt.Sprint(number), Kind: "session", Bounds: sessionBounds,
 		New: func() actors.Actor { return &Session{s: s} },
@@ -244,7 +246,7 @@ func (s *session) pump(name string, run func(ctx context.Context)) bool {
 		return false
 	}
 	s.pumps++
-	go func() {
+	s.opts.Runtime.Go(func() {
 		defer s.pumpEnded()
 		defer func() {
 			if v := recover(); v != nil {
@@ -253,7 +255,7 @@ func (s *session) pump(name string, run func(ctx context.Context)) bool {
 			}
 		}()
 		run(s.ctx)
-	}()
+	})
 	return true
 }
 
@@ -347,7 +349,7 @@ func (s *session) drain() {
 	for _, l := range lanes {
 		l.drain()
 	}
-	close(s.finish)
+	s.finished()
 }
 
 func (s *session) busy() bool {

@@ -1,6 +1,7 @@
 package sessionactor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -395,13 +396,13 @@ func (lateRing) Read(from id.Offset, _, _ int, dst []*batch.Batch) (storage.Page
 // hold up the shard, and with it everybody.
 func TestARingThatWasNotTakenNeverBlocksALaterOne(t *testing.T) {
 	for range 50 {
-		finish := make(chan struct{})
-		d := &delivery{stream: newHalf(t.Context(), actors.RealClock(), 1<<10), finish: finish, rang: make(chan struct{}, 1)}
-		d.waiter.Ring = d.ring
+		finish, finished := context.WithCancel(t.Context())
+		d := &delivery{stream: newHalf(t.Context(), actors.RealClock(), 1<<10), session: &session{finish: finish}, gate: Goroutines().NewGate()}
+		d.waiter.Ring = d.gate.Ring
 		arms := 0
 		d.request.shard = &shardactor.Handle{Log: lateRing{arm: func(w *storage.Waiter) bool {
 			if arms++; arms == 1 {
-				close(finish) // both are ready: the select takes either
+				finished() // both are ready: the gate takes either
 			}
 			w.Ring()
 			return true

@@ -36,7 +36,6 @@ type world struct {
 	tails   *storage.Budget
 	applied chan uint64
 	version uint64
-	want    []route.Assignment
 }
 
 func newWorld(t *testing.T, wrap func(route.Name, uint32, actors.Actor) actors.Actor) *world {
@@ -241,9 +240,8 @@ func TestADeletedStreamEndsItsReadersAndItsNameWorksAgainAtOnce(t *testing.T) { 
 // faulty is a shard that panics when told to.
 type faulty struct {
 	actors.Actor
-	when    actors.Lifecycle
-	armed   *atomic.Bool
-	respawn *atomic.Bool // a faulty Started must not be faulty for ever
+	when  actors.Lifecycle
+	armed *atomic.Bool
 }
 
 type panicNow struct{}

@@ -60,13 +60,8 @@ type shardOptions struct {
 var shardBounds = actors.Bounds{DataItems: 1024, DataBytes: 8 << 20, ControlItems: 64}
 
 func newShard(o shardOptions) *Shard {
-	s := &Shard{core: shardcore.New(shardcore.DefaultOptions()), log: o.log, view: o.view, right: o.right, opts: o}
-	s.core.Recycle(make([]shardcore.Effect, 0, effectsKept))
-	return s
+	return &Shard{core: shardcore.New(shardcore.DefaultOptions()), log: o.log, view: o.view, right: o.right, opts: o}
 }
-
-// effectsKept is the room for the effects of one turn, used again for the next: more than a turn of writes has.
-const effectsKept = 16
 
 // Receive is one turn: translate, step, perform.
 func (s *Shard) Receive(t *actors.Turn) {
@@ -175,18 +170,11 @@ func (s *Shard) translate(m any) shardcore.Input {
 
 // perform carries out the effects of a turn, and those of the inputs that complete at once, until there are none.
 func (s *Shard) perform(t *actors.Turn) {
-	var first []shardcore.Effect // the later ones lie behind it
 	for effects := s.core.Take(); len(effects) > 0; effects = s.core.Take() {
-		if first == nil {
-			first = effects
-		}
 		at := s.at(t)
 		for _, e := range effects {
 			s.performOne(t, at, e)
 		}
-	}
-	if first != nil {
-		s.core.Recycle(first[:cap(first)])
 	}
 }
 

@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -46,7 +47,8 @@ type Options struct {
 	Registerer  prometheus.Registerer
 	Rand        func() uint64
 	Executors   int
-	Scheduler   actors.Scheduler // nil: goroutines
+	Scheduler   actors.Scheduler     // nil: goroutines
+	Runtime     sessionactor.Runtime // nil: goroutines
 	Limits      Limits
 	Auth        sessionactor.Authenticator
 	Brokers     []wire.Broker
@@ -98,6 +100,9 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	if n.opts.AuthTimeout > 0 {
 		o.AuthTimeout = n.opts.AuthTimeout
 	}
+	if n.opts.Runtime != nil {
+		o.Runtime = n.opts.Runtime
+	}
 	o.Clock, o.Events, o.Metrics = n.opts.Clock, n.opts.Events, n.session
 	registerBudgets(n.opts.Registerer, &o)
 	ref, err := sessionactor.SpawnListener(n.System, o, acceptor)
@@ -128,20 +133,32 @@ func (n *Node) Failed(ctx context.Context) <-chan actors.Terminated {
 // Drain takes no more connections, lets the sessions finish what is open, then the shards. It returns ctx's error when
 // that takes too long; what is left then is named by the error.
 func (n *Node) Drain(ctx context.Context) error {
-	if err := drained(ctx, "sessions", func(done func()) error {
+	if err := n.drained(ctx, "sessions", func(done func()) error {
 		return n.listener.TrySend(&sessionactor.Drain{Done: done}, 0)
 	}); err != nil {
 		return err
 	}
-	return drained(ctx, "shards", func(done func()) error {
+	return n.drained(ctx, "shards", func(done func()) error {
 		return n.host.TrySend(&shardactor.DrainAll{Done: done}, 0)
 	})
 }
 
-func drained(ctx context.Context, what string, ask func(done func()) error) error {
+// drainRetry is how long Drain waits for room in a mailbox that is full; a turn makes some.
+const drainRetry = 10 * time.Millisecond
+
+func (n *Node) drained(ctx context.Context, what string, ask func(done func()) error) error {
 	done := make(chan struct{})
-	if err := ask(func() { close(done) }); err != nil {
-		return nil // it has ended already
+	for err := ask(func() { close(done) }); err != nil; err = ask(func() { close(done) }) {
+		if !errors.Is(err, actors.ErrFull) {
+			return nil // it has ended already
+		}
+		room := n.opts.Clock.NewTimer(drainRetry)
+		select {
+		case <-room.C():
+		case <-ctx.Done():
+			room.Stop()
+			return fmt.Errorf("drain %s: %w", what, errors.Join(err, ctx.Err()))
+		}
 	}
 	select {
 	case <-done:

@@ -44,7 +44,8 @@ type Core struct {
 	pending []pendingWrite
 	held    []heldWrite
 	heldLen int
-	effects []Effect
+	turn    *turnEffects // of this turn
+	spare   *turnEffects // of the turn before, to be used again
 	serving bool
 	gate    bool
 }
@@ -57,6 +58,29 @@ type pendingWrite struct {
 	seq   uint64
 }
 
+// turnEffects is what a turn asks for. Two of them take turns, so that a busy shard allocates nothing for its lists.
+type turnEffects struct {
+	list    []Effect
+	answers []*Answers // used[:used] are in list
+	used    int
+}
+
+func (t *turnEffects) reset() {
+	clear(t.list)
+	t.list = t.list[:0]
+	for _, a := range t.answers[:t.used] {
+		clear(a.List)
+		a.List = a.List[:0]
+	}
+	t.used = 0
+	if len(t.answers) > answersKept {
+		t.answers = t.answers[:answersKept:answersKept]
+	}
+}
+
+// answersKept is how many lists of answers a core keeps for its next turns.
+const answersKept = 4
+
 type heldWrite struct {
 	write *Write
 	until time.Duration
@@ -64,7 +88,7 @@ type heldWrite struct {
 
 // New returns the core of a replica that was not opened yet.
 func New(opts Options) *Core {
-	return &Core{opts: opts, role: closed{reason: "not opened yet"}, gate: true}
+	return &Core{opts: opts, role: closed{reason: "not opened yet"}, gate: true, turn: &turnEffects{}, spare: &turnEffects{}}
 }
 
 // Role is the name of the role played now; Serving says whether requests are served.
@@ -117,23 +141,16 @@ func (c *Core) Step(at At, in Input) {
 	}
 }
 
-// Take returns what must be done for all that was stepped since the last Take. The slice is valid until the next Step.
+// Take returns what must be done for all that was stepped since the last Take. The slice, and the lists of answers in it,
+// are valid until the next Take; Step may be called meanwhile.
 func (c *Core) Take() []Effect {
 	c.flushClaims()
-	out := c.effects
-	c.effects = c.effects[len(c.effects):]
-	return out
+	c.turn, c.spare = c.spare, c.turn
+	c.turn.reset()
+	return c.spare.list
 }
 
-// Recycle gives the slice of the last Take back for reuse.
-func (c *Core) Recycle(effects []Effect) {
-	if len(c.effects) == 0 {
-		clear(effects)
-		c.effects = effects[:0]
-	}
-}
-
-func (c *Core) emit(e Effect) { c.effects = append(c.effects, e) }
+func (c *Core) emit(e Effect) { c.turn.list = append(c.turn.list, e) }
 
 func (c *Core) refuse(w *Write, f *wire.Refusal) {
 	c.answer(Answer{Reply: w.Reply, Token: w.Token, Refusal: f})
@@ -141,13 +158,20 @@ func (c *Core) refuse(w *Write, f *wire.Refusal) {
 
 // answer adds to the answers that leave next; those that follow each other leave as one effect.
 func (c *Core) answer(a Answer) {
-	if n := len(c.effects); n > 0 {
-		if last, ok := c.effects[n-1].(*Answers); ok {
+	t := c.turn
+	if n := len(t.list); n > 0 {
+		if last, ok := t.list[n-1].(*Answers); ok {
 			last.List = append(last.List, a)
 			return
 		}
 	}
-	c.emit(&Answers{List: []Answer{a}})
+	if t.used == len(t.answers) {
+		t.answers = append(t.answers, &Answers{})
+	}
+	next := t.answers[t.used]
+	t.used++
+	next.List = append(next.List, a)
+	c.emit(next)
 }
 
 func (c *Core) write(at At, w *Write) {
@@ -250,9 +274,9 @@ func (c *Core) writeFailed(at At, in WriteFailed) {
 	clear(c.pending[kept:])
 	c.pending = c.pending[:kept]
 	// What left in this turn's effects for the voided claims must not reach the log.
-	for i, e := range c.effects {
+	for i, e := range c.turn.list {
 		if a, ok := e.(Append); ok && a.Seq > in.Seq {
-			c.effects[i] = Append{Seq: a.Seq, Log: a.Log}
+			c.turn.list[i] = Append{Seq: a.Seq, Log: a.Log}
 		}
 	}
 	c.settleDrain()

@@ -87,7 +87,6 @@ func (h *harness) take(t *rapid.T) {
 			h.drained = true
 		}
 	}
-	h.core.Recycle(effects)
 }
 
 func (h *harness) answer(t *rapid.T, a Answer) {

@@ -30,7 +30,7 @@ type draining struct{ done bool }
 type following struct{ leader string }
 
 // fencing waits for its predecessors to be out of the way before it may lead.
-type fencing struct{ generation id.Generation }
+type fencing struct{}
 
 // waitingForDisk holds writes while the disk does not answer; generation is the one it goes on leading at.
 type waitingForDisk struct{ generation id.Generation }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package sessionactor
+
+const poolSlack = 0
