@@ -48,6 +48,13 @@
 // A Ref points at an incarnation, not at a name, and refuses for ever once that is gone. Producers have no side effects: protoactor makes the
 // wrapper, and Spec.New runs inside the first turn.
 //
+// # Breaking actors on purpose
+//
+// System.Faults crashes, pauses or slows a named actor. A crash is a panic in the actor's next turn, inside the wrapper, so that whatever
+// follows is what follows a real one. A pause and a slowdown only hold turns back: the mailbox accepts until it is full and then refuses,
+// and a held actor occupies no goroutine and no place in a run queue. A stop goes through at once. Faults belong to an incarnation, not to
+// a name: they end with it. An actor that nobody has touched pays one comparison with nil, under a lock that is held anyway.
+//
 // # What of protoactor is off, and why
 //
 //   - its mailboxes: Unbounded has no bound, Bounded lets the sender spin, BoundedDropping loses silently and then spins; all drop what is

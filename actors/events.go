@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
 // Event is something an operator may want to know, as a value. Text, counters and a simulation's trace are readers of the same value.
@@ -96,5 +97,28 @@ func (e MailboxFull) Attrs() []slog.Attr {
 	return []slog.Attr{
 		slog.String("actor", e.Full.Path), slog.String("kind", e.Kind), slog.Int("items", e.Full.Items), slog.Int("bytes", e.Full.Bytes),
 		slog.Int("limit_items", e.Full.LimitItems), slog.Int("limit_bytes", e.Full.LimitBytes), slog.Uint64("refused", e.Refused),
+	}
+}
+
+// FaultInjected is emitted for each use of Faults on a live actor, before the effect.
+type FaultInjected struct {
+	Path string
+	Kind string
+	Do   FaultAction
+	For  time.Duration // how long a pause or slowdown lasts; 0 for the others
+	By   time.Duration // what each turn of a slowed actor waits; 0 for the others
+}
+
+// EventName is fault_injected.
+func (FaultInjected) EventName() string { return "fault_injected" }
+
+// Level is warn: what follows is asked for, and looks like the real thing.
+func (FaultInjected) Level() slog.Level { return slog.LevelWarn }
+
+// Attrs has the actor, what was done to it, and for how long.
+func (e FaultInjected) Attrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("actor", e.Path), slog.String("kind", e.Kind), slog.String("do", string(e.Do)),
+		slog.Duration("for", e.For), slog.Duration("by", e.By),
 	}
 }

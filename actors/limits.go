@@ -53,6 +53,13 @@ const (
 	// fullEventEvery is the least time between two MailboxFull events of one actor; refusals between are counted.
 	fullEventEvery = 10 * time.Second
 
+	// FaultTimeMax bounds a pause, a slowdown and the delay of a slowed turn: what was injected and
+	// forgotten is over soon, and no experiment of the mission's needs longer.
+	FaultTimeMax = 10 * time.Minute
+
+	// FaultListMax is the most actors in one answer of Faults.List: 256 lines fill a few screens, and an answer stays below 1 MiB.
+	FaultListMax = 256
+
 	// turnSampleEvery takes the duration of one turn in so many, because reading the clock twice costs as much as a small turn.
 	turnSampleEvery = 64
 )

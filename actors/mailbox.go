@@ -22,7 +22,8 @@ type Bounds struct {
 //
 //  1. items and bytes count the data messages accepted and not yet handed to a turn; only accepting, under mu, raises them.
 //  2. once closed, nothing enters data, control, cells or notices any more.
-//  3. scheduled is false only if there is no work, or the mailbox is not started.
+//  3. scheduled is false only if there is no work, the mailbox is not started, or a fault holds the work back; then the fault's timer
+//     is armed for the instant at which it lets go.
 type mailbox struct {
 	mu        sync.Mutex
 	in        queue // data lane, the half senders fill
@@ -36,10 +37,11 @@ type mailbox struct {
 	full      fullNotes
 	started   bool
 	scheduled bool
-	closed    bool // a stop is decided
-	gone      bool // the incarnation has ended
-	wake      bool // the timer has fired
-	suspended bool // asked for by protoactor; owned by the running goroutine
+	closed    bool   // a stop is decided
+	gone      bool   // the incarnation has ended
+	wake      bool   // the timer has fired
+	fault     *fault // what was injected and is not over; nil almost always
+	suspended bool   // asked for by protoactor; owned by the running goroutine
 
 	items, bytes atomic.Int64
 	bounds       Bounds
@@ -138,9 +140,10 @@ func (b *mailbox) isClosed() bool {
 	return b.closed
 }
 
-// unlockAndWake releases mu and schedules the actor if nobody runs it.
+// unlockAndWake releases mu and schedules the actor if nobody runs it. The caller has just added work, which only a fault
+// holds back, or lifted a fault; a wake without work ends at once.
 func (b *mailbox) unlockAndWake() {
-	wake := b.started && !b.scheduled
+	wake := b.started && !b.scheduled && (b.fault == nil || len(b.sysq) > 0 || b.ready())
 	if wake {
 		b.scheduled = true
 	}

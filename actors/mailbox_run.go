@@ -52,11 +52,14 @@ func (b *mailbox) next(t *Turn) bool {
 		b.mu.Unlock()
 		return true
 	}
-	if !b.hasWork() {
+	if !b.ready() {
 		b.w.turn = nil
 		b.scheduled = false
 		b.mu.Unlock()
 		return false
+	}
+	if b.fault != nil {
+		t.crash = b.fault.takeTurn()
 	}
 	items, bytes := b.sys.turnLimits()
 	b.feedOut(items)
@@ -72,15 +75,23 @@ func (b *mailbox) rest() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.w.turn = nil
-	b.scheduled = len(b.sysq) > 0 || b.hasWork()
+	b.scheduled = len(b.sysq) > 0 || b.ready()
 	return b.scheduled
 }
 
-// hasWork reports whether there is anything for a turn; mu is held by the running goroutine.
-func (b *mailbox) hasWork() bool {
+// ready reports whether a turn can be taken now; mu is held, by the running goroutine or while nobody runs the actor.
+func (b *mailbox) ready() bool {
 	if b.closed || b.suspended {
 		return false
 	}
+	if b.fault != nil {
+		return b.readyDespiteFault()
+	}
+	return b.hasWork()
+}
+
+// hasWork reports whether there is anything for a turn; mu is held as for ready.
+func (b *mailbox) hasWork() bool {
 	return b.in.n+b.out.n+b.control.n > 0 || len(b.cells)+len(b.notices)+len(b.w.ended) > 0 || b.wake
 }
 

@@ -79,3 +79,17 @@ func (k *kind) held() (items, bytes int64) {
 	}
 	return items, bytes
 }
+
+// each calls f for every live mailbox, kind by kind. f must be short: spawns and ends of that kind wait for it.
+func (m *metrics) each(f func(b *mailbox)) {
+	m.mu.Lock()
+	kinds := m.order[:len(m.order):len(m.order)]
+	m.mu.Unlock()
+	for _, k := range kinds {
+		k.mu.Lock()
+		for b := k.boxes; b != nil; b = b.kindNext {
+			f(b)
+		}
+		k.mu.Unlock()
+	}
+}

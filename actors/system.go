@@ -22,6 +22,14 @@ type TurnLimiter interface {
 	TurnLimit() (items, bytes int)
 }
 
+// TurnObserver is told of each call of an actor: a Scheduler that also implements it can write a trace of a simulation, with a digest of
+// what each turn left behind.
+type TurnObserver interface {
+	// ObserveTurn is called when the actor has returned or panicked, on the goroutine that ran it; t is still valid, a is what Spec.New
+	// returned. ok is false after a panic. A panic of ObserveTurn itself is the actor's.
+	ObserveTurn(t *Turn, a Actor, ok bool)
+}
+
 // Options configure a System. The zero value is usable.
 type Options struct {
 	Name       string                // for events and errors; not part of paths
@@ -43,6 +51,7 @@ type System struct {
 	pool             *workerPool // nil when the scheduler is a foreign one
 	fair             *fairDispatcher
 	limiter          TurnLimiter
+	observer         TurnObserver
 	turnsPerDispatch int
 	supervisor       actor.SupervisorStrategy
 	lastID           atomic.Uint64
@@ -91,6 +100,7 @@ func (s *System) schedule(foreign Scheduler, executors int) {
 	} else {
 		s.scheduler = foreignDispatcher{foreign}
 		s.limiter, _ = foreign.(TurnLimiter)
+		s.observer, _ = foreign.(TurnObserver)
 	}
 	s.fair = newFairDispatcher(s.scheduler, executors, s.pool != nil, s.metrics)
 }

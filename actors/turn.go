@@ -41,6 +41,7 @@ type Turn struct {
 	ended     []Terminated
 	sys       any  // one of protoactor's messages, handled before anything else
 	rang      bool // the timer fired since the last turn
+	crash     bool // the turn is to panic, as if the actor did
 }
 
 // Lifecycle is None for an ordinary turn. Another turn carries no messages and no cells.

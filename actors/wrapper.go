@@ -81,7 +81,7 @@ func (w *wrapper) step(t *Turn) {
 	t.now = w.b.sys.clock.Now()
 	w.checkWake(t)
 	t.view = append(append(t.view, t.control...), t.data...)
-	if len(t.view)+len(t.cells)+len(t.ended) == 0 && !t.woken {
+	if len(t.view)+len(t.cells)+len(t.ended) == 0 && !t.woken && !t.crash {
 		return // the timer rang for a deadline that has moved
 	}
 	ok := w.call(t, "turn")
@@ -122,6 +122,12 @@ func (w *wrapper) call(t *Turn, during string) (ok bool) {
 	t.w = w
 	defer w.settleFailed(t, &ok)
 	defer w.recover(during, &ok)
+	if o := w.b.sys.observer; o != nil {
+		defer func() { o.ObserveTurn(t, w.actor, ok) }()
+	}
+	if t.crash {
+		panic(ErrInjected)
+	}
 	w.actor.Receive(t)
 	return true
 }

@@ -58,6 +58,7 @@ func (w *wrapper) finish() {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
+	b.dropFault()
 	for _, target := range w.watching {
 		target.unwatch(actorWatcher{b})
 	}

@@ -45,7 +45,8 @@ func TestWhatIsRememberedOfStreamsIsBounded(t *testing.T) {
 			t.Fatalf("%d streams are remembered, the bound is %d", len(w.streams), widthsMax)
 		}
 	}
-	if w.entry("ns", "same") != w.entry("ns", "same") {
+	first := w.entry("ns", "same")
+	if again := w.entry("ns", "same"); again != first {
 		t.Fatal("one stream has two entries")
 	}
 }

@@ -70,7 +70,9 @@ func (l *lane) cacheDelete(t sessioncore.Token, m *wire.CacheDelete) {
 // sendWrite hands a cache write to its shard.
 func (l *lane) sendWrite(t sessioncore.Token, h *shardactor.Handle, m shardactor.Message, op string) {
 	result := "ok"
-	if err := h.Ref.TrySend(m, shardactor.Size(m)); err != nil {
+	if !l.admit(t) {
+		result = "refused"
+	} else if err := h.Ref.TrySend(m, shardactor.Size(m)); err != nil {
 		result = "refused"
 		l.notTaken(t, err)
 	}

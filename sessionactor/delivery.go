@@ -48,6 +48,7 @@ var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBytes);
 func (d *delivery) run(ctx context.Context) error {
 	if err := d.open(ctx); err != nil {
 		d.request.refuse(wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection"))
+		d.request.lane = nil
 		return err
 	}
 	// The place in the log is taken before the answer: what is published after it is delivered.
@@ -58,6 +59,7 @@ func (d *delivery) run(ctx context.Context) error {
 	d.shape = shapeFor(d.request.grant, d.id, d.request.entry.Name)
 	if _, err := d.stream.Write(wire.AppendJSONFrame(nil, &wire.EventStreamHello{SubscriptionID: d.id})); err != nil {
 		d.request.refuse(wire.Refuse(wire.CodeInternal, "the event stream broke off").WithRetry(wire.RetryRetry))
+		d.request.lane = nil
 		return fmt.Errorf("write hello: %w", err)
 	}
 	d.request.lane.resolve(d.request.token, sessioncore.Answer{Message: &wire.Subscribed{SubscriptionID: d.id}})

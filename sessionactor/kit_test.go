@@ -169,7 +169,7 @@ func (x *site) close() {
 func (x *site) balanced() {
 	x.t.Helper()
 	eventually(x.t, "all permits come back", func() bool {
-		_, inFlight := x.opts.Publish.InUse()
+		_, inFlight := x.opts.Frames.InUse()
 		return inFlight == 0 && x.opts.Partial.Used() == 0
 	})
 }

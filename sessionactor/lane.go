@@ -29,8 +29,11 @@ type lane struct {
 	framer  sessioncore.Framer
 	scratch []byte            // to build route keys in
 	entry   *shardactor.Entry // of the last publish
+	tenant  *tenantShare      // in the node's admission; nil before a token was accepted
 	partial int64             // booked for the body that is being read
 
+	inHand    sessioncore.Token // the request the read pump is busy with, while handling
+	handling  bool
 	inPreauth bool // it holds a place among the streams that are read before they authenticated
 	place     int  // in session.lanes, under session.mu
 
@@ -139,7 +142,7 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	if !acquire(ctx, l.gate, l.session.credit, payload) {
 		return false
 	}
-	if !acquire(ctx, l.gate, l.session.opts.Publish, payload) {
+	if !acquire(ctx, l.gate, l.session.opts.Frames, payload) {
 		l.session.credit.Release(0, payload)
 		return false
 	}
@@ -151,6 +154,7 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	if r.Do != sessioncore.Nothing {
 		l.session.opts.Metrics.requests[r.Kind].Inc()
 	}
+	l.inHand, l.handling = r.Token, r.Do != sessioncore.Nothing
 	switch r.Do {
 	case sessioncore.Authenticate:
 		l.authenticate(r)
@@ -159,6 +163,7 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	case sessioncore.Ask:
 		l.ask(r)
 	}
+	l.handling = false
 	if r.Do != sessioncore.Publish {
 		l.framer.Reuse(f)
 	}
@@ -176,6 +181,7 @@ func (l *lane) authenticate(r sessioncore.Request) {
 		l.countRefusal(refusal)
 		return
 	}
+	l.tenant = l.session.opts.Admission.attach(grants.Tenant())
 	_ = l.recv.SetReadDeadline(time.Time{})
 	l.leavePreauth()
 	l.session.streamAuthenticated()
@@ -227,10 +233,7 @@ func (l *lane) countRefusal(f *wire.Refusal) {
 
 // flush gives back permits, sends what may leave, and finishes the stream when it is over. mu is held.
 func (l *lane) flush() {
-	if n := l.core.Released(); n > 0 {
-		l.session.credit.Release(0, n)
-		l.session.opts.Publish.Release(0, n)
-	}
+	l.giveBack()
 	l.gate.Ring()
 	if !l.writing && l.core.Pending() > 0 && l.send != nil {
 		switch err := l.send.TryWriteAll(l.core.Out()); {
@@ -272,10 +275,29 @@ func (l *lane) writePump(out []byte) {
 // abandon lets go of everything: nobody reads the answers. mu is held.
 func (l *lane) abandon(why string) {
 	l.core.Abandon(why)
+	l.giveBack()
+}
+
+// giveBack returns what outcomes have freed: permits of the connection and the node, and places in the admission. mu is
+// held.
+func (l *lane) giveBack() {
 	if n := l.core.Released(); n > 0 {
 		l.session.credit.Release(0, n)
-		l.session.opts.Publish.Release(0, n)
+		l.session.opts.Frames.Release(0, n)
 	}
+	if requests, bytes := l.core.Outcomes(); requests > 0 {
+		l.session.opts.Admission.done(l.tenant, requests, bytes)
+	}
+}
+
+// admit lets an open request through to its shard, or answers that the node has no room for the tenant.
+func (l *lane) admit(t sessioncore.Token) bool {
+	if l.session.opts.Admission.admit(l.tenant, l.core.Bytes(t)) {
+		l.core.Admitted(t)
+		return true
+	}
+	l.queueFull(t, "the node has enough of this tenant's requests under way; repeat the request after a pause")
+	return false
 }
 
 // finish closes both halves once nothing is owed. mu is held.
@@ -288,6 +310,9 @@ func (l *lane) finish() {
 		_ = l.send.Close()
 	}
 	l.recv.CancelRead()
+	if l.tenant != nil {
+		l.session.opts.Admission.detach(l.tenant)
+	}
 	l.session.laneDone(l)
 }
 
@@ -331,6 +356,10 @@ func (l *lane) letGoOnPanic() {
 	l.session.givePartial(l.partial)
 	l.partial = 0
 	l.mu.Lock()
+	if l.handling && l.core.IsOpen(l.inHand) { // a shard may have it or not
+		f := wire.Refuse(wire.CodeUnacknowledged, "the broker failed; the request may or may not have been done")
+		l.settle(l.inHand, sessioncore.Answer{Refusal: &f})
+	}
 	l.abandon("the broker failed")
 	l.mu.Unlock()
 	panic(v)

@@ -228,10 +228,10 @@ func TestAPublisherIsHeldBackWhenItsConnectionHasItsBytesInFlight(t *testing.T) 
 		}
 	})
 	eventually(t, "the bound is reached", func() bool {
-		_, inFlight := x.opts.Publish.InUse()
+		_, inFlight := x.opts.Frames.InUse()
 		return inFlight > bound-2*size && l.w.unread() > c.window-size
 	})
-	if _, inFlight := x.opts.Publish.InUse(); inFlight > bound {
+	if _, inFlight := x.opts.Frames.InUse(); inFlight > bound {
 		t.Errorf("%d bytes are in flight, want at most %d", inFlight, bound)
 	}
 	other.publish("wide", "another connection has its own") // the same node's budget, another shard

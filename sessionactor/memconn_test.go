@@ -200,14 +200,6 @@ func (h *half) unread() int {
 	return len(h.buf) - h.read
 }
 
-// open gives the writer a larger window.
-func (h *half) open(window int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.window = window
-	h.changed.Broadcast()
-}
-
 // memStream is one end of a bidirectional stream.
 type memStream struct {
 	in, out *half

@@ -28,11 +28,16 @@ type Options struct {
 	Offer wire.Offer
 	// Brokers are the addresses that clients may use, told to whoever asks for the topology.
 	Brokers []wire.Broker
-	// Publish is the node's bound on frames that were read and whose requests have no outcome yet.
-	Publish *actors.Credit
+	// Admission bounds the requests that were let through to shards and have no outcome, fairly by tenant; what does not fit
+	// is refused.
+	Admission *Admission
+	// Frames bounds frames that were read and whose requests have no outcome, those that are being judged included; a lane
+	// that finds no room stops reading. It is larger than the admission, so that a tenant that is over its share is told so
+	// and does not hold up others.
+	Frames *actors.Credit
 	// Partial is the node's bound on frames that are being read, beyond 64 KiB for each stream.
 	Partial *storage.Budget
-	// ConnBytes is what Publish is, for one connection, in bytes.
+	// ConnBytes is what Frames is, for one connection, in bytes.
 	ConnBytes int
 	// Window is how many requests may be open on one stream.
 	Window int
@@ -53,7 +58,8 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Runtime:        Goroutines(),
-		Publish:        actors.NewCredit(1, wire.NodePublishBytes),
+		Admission:      NewAdmission(sessioncore.DefaultAdmission(defaultExecutors, wire.NodePublishBytes)),
+		Frames:         actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
 		Partial:        storage.NewBudget(nodePartialFrames),
 		ConnBytes:      wire.ConnPublishBytes,
 		Window:         wire.PublishWindow,
@@ -62,6 +68,13 @@ func DefaultOptions() Options {
 		Subscriptions: wire.MaxSubscriptionsPerConn,
 	}
 }
+
+// JudgedFrames is what Frames holds beyond the admission, in bytes: a few of the largest frames on their way to being
+// refused or let in.
+const JudgedFrames = 4 * wire.MaxPayload
+
+// defaultExecutors is the number of goroutines that run shards when nobody says otherwise.
+const defaultExecutors = 4
 
 // nodePartialFrames bounds the unfinished frames of a node, in bytes: sixteen of the largest. It only holds what is on its
 // way into memory, and a stream that does not fit is told to repeat.

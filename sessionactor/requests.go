@@ -33,6 +33,9 @@ func (l *lane) publish(r sessioncore.Request) {
 		l.settle(r.Token, sessioncore.Answer{})
 		return
 	}
+	if !l.admit(r.Token) {
+		return
+	}
 	msg := &shardactor.Publish{Batch: batch.Batch{Count: p.Count, Kind: batch.Records, PayloadBytes: p.PayloadBytes}}
 	msg.To(l, shardcore.Token(r.Token))
 	records, bytes := p.Count, p.PayloadBytes
@@ -56,17 +59,21 @@ func (l *lane) lookup(tenant, namespace, stream []byte) *shardactor.Entry {
 
 // notTaken answers a request that a shard's mailbox refused: nothing happened.
 func (l *lane) notTaken(t sessioncore.Token, err error) {
-	m := l.session.opts.Metrics
 	if errors.Is(err, actors.ErrFull) {
-		action := "refused"
-		if l.core.Silent(t) {
-			action = "dropped"
-		}
-		m.QueueFull.WithLabelValues(action).Inc()
-		l.refuse(t, wire.Refuse(wire.CodeOverloaded, "the shard's queue is full; repeat the request after a pause").WithReason("publish_queue_full", queueFullPause))
+		l.queueFull(t, "the shard's queue is full; repeat the request after a pause")
 		return
 	}
 	l.refuse(t, unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request"))
+}
+
+// queueFull sheds a request: answered with a time to wait, or dropped and counted if it wants no answer.
+func (l *lane) queueFull(t sessioncore.Token, message string) {
+	action := "refused"
+	if l.core.Silent(t) {
+		action = "dropped"
+	}
+	l.session.opts.Metrics.QueueFull.WithLabelValues(action).Inc()
+	l.refuse(t, wire.Refuse(wire.CodeOverloaded, message).WithReason("publish_queue_full", queueFullPause))
 }
 
 // queueFullPause is how long a refused publisher is told to wait, in milliseconds: a full queue is worked off in less.

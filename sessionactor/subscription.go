@@ -100,6 +100,9 @@ func (a *Subscription) Receive(t *actors.Turn) {
 		started := a.s.pump("subscription", func(ctx context.Context) {
 			err := errPumpPanicked
 			defer func() {
+				if a.d.request.lane != nil { // it ended before it had answered
+					a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be set up").WithRetry(wire.RetryRetry))
+				}
 				// After a panic in between, nobody else would settle the request.
 				a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription failed; connect again"))
 				a.s.opts.Metrics.Subscribers.Dec()

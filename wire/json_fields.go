@@ -6,14 +6,17 @@ package wire
 //	writing   each call appends its member
 //	reading   called once per member of the text; the call with that name takes the value
 //	checking  called once at the end of the text; calls for required members that never came are mistakes
+//	asking    the call for request_id hands out its value, see RequestIDOf
 //
-// A member given twice: the last one wins. A member nobody takes is skipped. fields must not escape to the heap while
-// writing, so messages call these methods directly and never through an interface.
+// A member given twice: the last one wins, except where the doc of its kind says that it may come once. A member nobody
+// takes is skipped. fields must not escape to the heap while writing, so messages call these methods directly and never
+// through an interface.
 type fields struct {
 	scanner
 	level
-	pass pass
-	out  []byte // writing: the text so far
+	pass      pass
+	out       []byte      // writing: the text so far
+	requestID Opt[uint64] // asking: what was found
 }
 
 type pass uint8
@@ -22,6 +25,7 @@ const (
 	writing pass = iota
 	reading
 	checking
+	asking
 )
 
 // level is the state of one object being read; nested objects save and restore it.
@@ -30,6 +34,7 @@ type level struct {
 	waiting bool   // a value is next and nobody took it yet
 	begun   bool   // the opening brace is behind us
 	top     bool   // the message itself, where type is taken already
+	again   bool   // the member being read was there before
 	types   int    // how often a top-level type came
 	index   uint   // number of the next call
 	seen    uint64 // calls whose member came, by number
@@ -98,23 +103,15 @@ func (f *fields) endOfObject() bool {
 	return false
 }
 
-// enter begins a nested object under the member that is being read.
-func (f *fields) enter(prefix string) (outer level, outerPrefix string) {
-	outer, outerPrefix = f.level, f.prefix
-	f.level, f.prefix = level{}, prefix
-	return outer, outerPrefix
-}
-
-// leave goes back to the object around it.
-func (f *fields) leave(outer level, outerPrefix string) {
-	f.level, f.prefix = outer, outerPrefix
-}
-
 // at is the start of every call: it reports whether the call is to read its value now or, while writing, to append
-// it. While checking it notes a required member that never came.
+// it. While checking it notes a required member that never came. While asking it is true for request_id alone, which
+// only the integer kinds take.
 func (f *fields) at(name string, need required) bool {
-	if f.pass == writing {
+	switch f.pass {
+	case writing:
 		return true
+	case asking:
+		return name == "request_id"
 	}
 	bit := uint64(1) << f.index
 	f.index++
@@ -129,6 +126,7 @@ func (f *fields) at(name string, need required) bool {
 		return false
 	}
 	f.waiting = false
+	f.again = f.seen&bit != 0
 	f.seen |= bit
 	f.field = name
 	return true

@@ -46,12 +46,15 @@ func uintField[T unsigned](f *fields, name string, v *T) {
 	if !f.at(name, must) {
 		return
 	}
-	if f.pass == writing {
+	switch f.pass {
+	case writing:
 		f.put(name)
 		f.out = appendUint(f.out, uint64(*v))
-		return
+	case asking:
+		f.requestID = Some(uint64(*v))
+	default:
+		*v = T(f.scanner.uint(uint64(^T(0))))
 	}
-	*v = T(f.scanner.uint(uint64(^T(0))))
 }
 
 // optUint is an optional integer in the range of its type.
@@ -63,6 +66,8 @@ func optUint[T unsigned](f *fields, name string, v *Opt[T]) {
 			f.put(name)
 			f.out = appendUint(f.out, uint64(v.V))
 		}
+	case f.pass == asking:
+		f.requestID = Opt[uint64]{V: uint64(v.V), Set: v.Set}
 	case f.null():
 		*v = Opt[T]{}
 	default:
@@ -176,32 +181,6 @@ func (f *fields) payloads(name string, v *Region, count *uint32) {
 		n++
 	}
 	*v, *count = region, n
-}
-
-// nextElement consumes the opening bracket (first) or the comma in front of an array element, or the closing bracket.
-func (f *fields) nextElement(first bool) bool {
-	if first {
-		f.expect('[', "to open an array")
-		return f.err == nil && !f.accept(']')
-	}
-	if f.err != nil || f.accept(']') {
-		return false
-	}
-	f.expect(',', "between two elements")
-	return f.err == nil
-}
-
-// elements counts the elements of the array that is next, checking its syntax, and goes back to its start.
-func (f *fields) elements() int {
-	start, n := f.pos, 0
-	for f.nextElement(n == 0) {
-		f.scanner.skip()
-		n++
-	}
-	if f.err == nil {
-		f.pos = start
-	}
-	return n
 }
 
 func appendPayloads(dst []byte, r Region) []byte {

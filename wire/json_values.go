@@ -70,24 +70,24 @@ func (s *scanner) uint(limit uint64) uint64 {
 	if s.err != nil {
 		return 0
 	}
-	if !integer || text[0] == '-' {
-		s.failNumber(text, limit)
+	v, ok := decimal(text, limit)
+	if !integer || !ok {
+		s.fail("%s is no integer between 0 and %d", text[:min(len(text), 32)], limit)
 		return 0
-	}
-	var v uint64
-	for _, c := range text {
-		d := uint64(c - '0')
-		if v > (limit-d)/10 || d > limit {
-			s.failNumber(text, limit)
-			return 0
-		}
-		v = v*10 + d
 	}
 	return v
 }
 
-func (s *scanner) failNumber(text []byte, limit uint64) {
-	s.fail("%s is no integer between 0 and %d", text[:min(len(text), 32)], limit)
+// decimal returns the value of decimal digits; false for one over limit and for text with a minus sign or a point in it.
+func decimal(digits []byte, limit uint64) (v uint64, ok bool) {
+	for _, c := range digits {
+		d := uint64(c - '0')
+		if d > 9 || d > limit || v > (limit-d)/10 {
+			return 0, false
+		}
+		v = v*10 + d
+	}
+	return v, true
 }
 
 // string consumes a string of at most limit bytes and returns a copy.

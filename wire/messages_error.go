@@ -82,24 +82,18 @@ func (d *Detail) fields(f *fields) {
 	optUint(f, "retry_after_ms", &d.RetryAfterMS)
 }
 
+// detail is an optional object.
 func (f *fields) detail(name string, v *Opt[Detail]) {
-	switch {
-	case !f.at(name, may):
-	case f.pass == writing:
-		if v.Set {
-			f.put(name)
-			f.out = append(f.out, '{')
-			v.V.fields(f)
-			f.out = append(f.out, '}')
-		}
-	case f.null():
-		*v = Opt[Detail]{}
-	default:
-		*v = Some(Detail{})
-		outer, prefix := f.enter("detail.")
-		for f.member() {
-			v.V.fields(f)
-		}
-		f.leave(outer, prefix)
+	if f.pass == writing && !v.Set || !f.at(name, may) {
+		return
+	}
+	if f.pass == writing {
+		f.put(name)
+	} else if *v = (Opt[Detail]{}); f.null() {
+		return
+	}
+	v.Set = true
+	for o := f.object("detail."); f.more(&o); {
+		v.V.fields(f)
 	}
 }

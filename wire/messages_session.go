@@ -79,7 +79,7 @@ func (f *fields) ports(name string, v *[]uint16) {
 	if f.null() {
 		return
 	}
-	ports := make([]uint16, 0, f.elements())
+	ports := make([]uint16, 0, f.room(leastNumber, unlimited))
 	for f.nextElement(len(ports) == 0) {
 		ports = append(ports, uint16(f.scanner.uint(1<<16-1)))
 	}

@@ -103,7 +103,7 @@ func (*Subscribe) MessageType() string { return "subscribe" }
 func (m *Subscribe) fields(f *fields) {
 	f.names(&m.TenantID, &m.Namespace, "stream", &m.Stream)
 	optUint(f, "subscription_id", &m.SubscriptionID)
-	f.start("start", &m.Start)
+	f.optStart("start", &m.Start)
 	optUint(f, "shard", &m.Shard)
 	optUint(f, "queue_capacity", &m.QueueCapacity)
 }
@@ -187,52 +187,5 @@ func (f *fields) cursorReason(name string, v *CursorReason) {
 		*v = CursorInFuture
 	default:
 		f.fail(`%.32q is neither "too_old" nor "in_future"`, text)
-	}
-}
-
-// start is "latest", "earliest" or {"offset":n}.
-func (f *fields) start(name string, v *Opt[Start]) {
-	switch {
-	case !f.at(name, may):
-	case f.pass == writing:
-		if v.Set {
-			f.put(name)
-			f.out = v.V.append(f.out)
-		}
-	case f.null():
-		*v = Opt[Start]{}
-	default:
-		*v = Some(f.readStart())
-	}
-}
-
-func (s Start) append(dst []byte) []byte {
-	switch s.Kind {
-	case StartEarliest:
-		return append(dst, `"earliest"`...)
-	case StartOffset:
-		dst = append(dst, `{"offset":`...)
-		return append(appendUint(dst, uint64(s.Offset)), '}')
-	}
-	return append(dst, `"latest"`...)
-}
-
-func (f *fields) readStart() Start {
-	if f.accept('{') {
-		if name := f.scanner.key(); f.err == nil && string(name) != "offset" {
-			f.fail(`an object with the one member "offset" expected`)
-		}
-		start := Start{Kind: StartOffset, Offset: id.Offset(f.scanner.uint(1<<64 - 1))}
-		f.expect('}', "after the offset")
-		return start
-	}
-	switch text := f.text(MaxTypeBytes); string(text) {
-	case "latest":
-		return Start{Kind: StartLatest}
-	case "earliest":
-		return Start{Kind: StartEarliest}
-	default:
-		f.fail(`%.32q is neither "latest" nor "earliest" nor {"offset":n}`, text)
-		return Start{}
 	}
 }

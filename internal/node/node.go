@@ -13,6 +13,7 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/sessionactor"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/route"
@@ -95,7 +96,12 @@ func (n *Node) Apply(d route.Desired) {
 func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o := sessionactor.DefaultOptions()
 	o.Table, o.Auth, o.Offer, o.Brokers = n.Table, n.opts.Auth, sessionactor.EphemeralOffer(), n.opts.Brokers
-	o.Publish = actors.NewCredit(1, n.opts.Limits.PublishBytes)
+	executors := n.opts.Executors
+	if executors == 0 {
+		executors = 4
+	}
+	o.Admission = sessionactor.NewAdmission(sessioncore.DefaultAdmission(executors, n.opts.Limits.PublishBytes))
+	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
 	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
 	if n.opts.AuthTimeout > 0 {
 		o.AuthTimeout = n.opts.AuthTimeout
@@ -173,10 +179,14 @@ func (n *Node) Close(ctx context.Context) error { return n.System.Shutdown(ctx) 
 
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
-	publish, partial := o.Publish, o.Partial
+	admission, frames, partial := o.Admission, o.Frames, o.Partial
 	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of frames read from clients whose requests have no outcome yet."}, func() float64 { _, b := publish.InUse(); return float64(b) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { _, b := publish.Limit(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_queue_slots", Help: "Requests that were let through to shards and have no outcome yet."}, func() float64 { n, _ := admission.InUse(); return float64(n) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_queue_slots_budget", Help: "Limit of felix_publish_queue_slots."}, func() float64 { return float64(admission.Limits().Slots) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_bytes", Help: "Bytes of frames read from clients whose requests have no outcome yet."}, func() float64 { _, b := frames.InUse(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_budget_bytes", Help: "Limit of felix_frame_bytes."}, func() float64 { _, b := frames.Limit(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
 	)

@@ -31,6 +31,10 @@ func (s *Stream) Settle(t Token, a Answer) {
 	sl.settled = true
 	s.held -= sl.bytes
 	s.released += sl.bytes
+	if sl.admitted {
+		s.ended.requests++
+		s.ended.bytes += sl.bytes
+	}
 	if t != s.open.first {
 		sl.answer = s.encode(nil, sl, a)
 		s.waiting += len(sl.answer)
@@ -46,19 +50,20 @@ func (s *Stream) Settle(t Token, a Answer) {
 	}
 }
 
-// Abandon lets go of every open request, and of a frame that Frame did not finish with: the stream or its connection is gone,
-// and nobody will read an answer.
+// Abandon is for a stream or connection that is gone: nobody will read an answer. What is open stays so, with its permits,
+// until its outcome: a client must not get rid of what it holds by going away.
 func (s *Stream) Abandon(why string) {
-	s.released += s.held + s.cost
-	s.held, s.cost, s.waiting = 0, 0, 0
-	for s.open.count > 0 {
-		s.open.pop()
-	}
+	s.gone = true
+	s.released += s.cost
+	s.cost = 0
 	s.out = nil
+	for i := range s.open.count {
+		s.open.at(i).answer = nil
+	}
 	s.End(why)
 }
 
-// IsOpen reports whether the request still waits for its outcome: after Abandon late outcomes are dropped.
+// IsOpen reports whether the request still waits for its outcome.
 func (s *Stream) IsOpen(t Token) bool {
 	sl := s.open.get(t)
 	return sl != nil && !sl.settled
@@ -66,7 +71,7 @@ func (s *Stream) IsOpen(t Token) bool {
 
 // encode writes an answer in the form its request calls for, with nothing in it that the client did not offer.
 func (s *Stream) encode(dst []byte, sl *slot, a Answer) []byte {
-	if s.role == wire.RolePublishOnly {
+	if s.role == wire.RolePublishOnly || s.gone {
 		return dst
 	}
 	switch sl.form {

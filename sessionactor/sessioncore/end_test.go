@@ -68,7 +68,7 @@ func TestTooManyUnfinishedBytesEndTheStreamAfterWhatItOwes(t *testing.T) {
 	}
 }
 
-func TestAbandonGivesBackEveryPermitOnceAndForgetsWhatIsOpen(t *testing.T) {
+func TestAfterAbandonWhatIsOpenKeepsItsPermitsUntilItsOutcomeAndNothingIsSent(t *testing.T) {
 	s := open(t, todayOffered(), rights{})
 	var tokens []Token
 	fed := 0
@@ -77,21 +77,24 @@ func TestAbandonGivesBackEveryPermitOnceAndForgetsWhatIsOpen(t *testing.T) {
 		fed += len(f.Payload())
 		tokens = append(tokens, s.Frame(f).Token)
 	}
-	s.Settle(tokens[2], Answer{}) // its permits came back then, and do not come back again
+	s.Settle(tokens[2], Answer{})
+	back := s.Released()
 	s.Abandon("the client is gone")
-	if got := s.Released(); got != fed {
-		t.Errorf("%d permits came back, want %d", got, fed)
+	if n := s.Released(); n != 0 || s.Finished() {
+		t.Errorf("%d permits came back before their outcomes; finished %v", n, s.Finished())
 	}
-	for _, token := range tokens {
-		if s.IsOpen(token) {
-			t.Errorf("request %d is open", token)
+	for i, token := range tokens {
+		if i != 2 {
+			s.Settle(token, Answer{})
 		}
 	}
-	s.Abandon("again")
-	if s.Released() != 0 || !s.Finished() || s.Ended() != "the client is gone" {
-		t.Errorf("finished %v, ended %q", s.Finished(), s.Ended())
+	if back += s.Released(); back != fed || s.Pending() != 0 || !s.Finished() || s.Ended() != "the client is gone" {
+		t.Errorf("%d permits came back, want %d; %d bytes to send; ended %q", back, fed, s.Pending(), s.Ended())
 	}
-	none(t, s)
+	s.Abandon("again")
+	if s.Released() != 0 || s.Ended() != "the client is gone" {
+		t.Error("a second Abandon changed something")
+	}
 }
 
 // mission 183

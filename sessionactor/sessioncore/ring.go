@@ -25,6 +25,7 @@ type slot struct {
 	message     wire.Message      // what was asked
 	unsupported *wire.Unsupported // the answer to a type that is not served
 	bytes       int               // permits held until the outcome
+	admitted    bool              // it counts in the node's admission
 	settled     bool
 	answer      []byte // encoded, while older requests are still open
 }

@@ -35,8 +35,11 @@ type Stream struct {
 	released int
 	cost     int // permits of the frame at hand, until a request takes them
 
+	ended struct{ requests, bytes int } // admitted requests that have got their outcome
+
 	draining bool
-	ended    string // why nothing more is read; "" = it goes on
+	gone     bool   // nobody reads answers any more
+	over     string // why nothing more is read; "" = it goes on
 	dropped  int    // frames that were passed over without an answer
 
 	publish wire.Publish // of the frame at hand
@@ -143,6 +146,23 @@ func (s *Stream) Released() int {
 	return n
 }
 
+// Admitted notes that an open request counts in the node's admission, and returns its bytes there.
+func (s *Stream) Admitted(t Token) (bytes int) {
+	sl := s.open.get(t)
+	sl.admitted = true
+	return sl.bytes
+}
+
+// Outcomes returns how many admitted requests have got their outcome since the last call, and their bytes.
+func (s *Stream) Outcomes() (requests, bytes int) {
+	requests, bytes = s.ended.requests, s.ended.bytes
+	s.ended.requests, s.ended.bytes = 0, 0
+	return requests, bytes
+}
+
+// Bytes is what an open request holds in permits.
+func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }
+
 // Authenticated reports whether a token was accepted on this stream.
 func (s *Stream) Authenticated() bool { return s.phase == wire.PhaseOpen }
 
@@ -153,18 +173,18 @@ func (s *Stream) Grants() Grants { return s.grants }
 func (s *Stream) Grant() wire.Grant { return s.grant }
 
 // Ended says why the stream takes nothing more; "" while it does.
-func (s *Stream) Ended() string { return s.ended }
+func (s *Stream) Ended() string { return s.over }
 
 // Finished reports whether the stream is over and everything it owes has been handed out.
-func (s *Stream) Finished() bool { return s.ended != "" && s.open.count == 0 && len(s.out) == 0 }
+func (s *Stream) Finished() bool { return s.over != "" && s.open.count == 0 && len(s.out) == 0 }
 
 // Dropped counts frames that were passed over in silence.
 func (s *Stream) Dropped() int { return s.dropped }
 
 // End makes the stream take nothing more. What is open still gets its answers.
 func (s *Stream) End(why string) {
-	if s.ended == "" {
-		s.ended = why
+	if s.over == "" {
+		s.over = why
 	}
 }
 
@@ -201,7 +221,7 @@ func (s *Stream) Pending() int { return len(s.out) }
 func (s *Stream) Frame(f Frame) (r Request) {
 	s.cost = len(f.Payload())
 	switch {
-	case s.ended != "":
+	case s.over != "":
 	case f.Flags != 0:
 		r = s.binary(f)
 	default:

@@ -34,11 +34,16 @@ def main(arguments: list[str]) -> int:
     scenarios = [each for each in ALL if not options.only or each.__name__ in options.only]
     watchdog = Watchdog(report)
     for number in range(1, options.rounds + 1):
-        for surface in (SyncSurface(felix), AsyncSurface(felix)):
+        for surface in surfaces(options.surface):
             stage = Stage(felix, dev, surface, options.records)
             surface.run(run_round(stage, scenarios, number, report, watchdog))
     report.totals()
     return 1 if report.failed or not report.passed else 0
+
+
+def surfaces(which: str) -> list:
+    """The two faces of the client, or the one that was asked for."""
+    return [each(felix) for each in (SyncSurface, AsyncSurface) if which in ("both", each.name)]
 
 
 def connect_remark(dev: devfile.Dev) -> str:
@@ -63,6 +68,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=positive, default=1, help="how often to run everything (1)")
     parser.add_argument("--records", type=positive, default=10_000, help="records of each order scenario (10000)")
     parser.add_argument("--wait", type=float, default=10.0, help="seconds to wait for the broker (10)")
+    parser.add_argument("--surface", choices=("both", "sync", "async"), default="both", help="face of the client (both)")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run only this scenario; repeatable")
     parser.add_argument("--json", action="store_true", help="one JSON object per scenario on stdout")
     return parser.parse_args(arguments)

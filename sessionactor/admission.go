@@ -1,0 +1,73 @@
+package sessionactor
+
+import (
+	"sync"
+
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+)
+
+// Admission shares a node's places for requests among its tenants. It knows the tenants that have a stream open, and no
+// others. Safe for concurrent use; the decisions are sessioncore's.
+type Admission struct {
+	limits sessioncore.AdmissionLimits
+
+	mu      sync.Mutex
+	core    *sessioncore.Admission
+	tenants map[string]*tenantShare
+}
+
+// tenantShare is what one tenant has under way.
+type tenantShare struct {
+	name    string
+	use     sessioncore.TenantUse
+	streams int // that are open; the share is forgotten with the last
+}
+
+// NewAdmission returns an empty admission.
+func NewAdmission(l sessioncore.AdmissionLimits) *Admission {
+	return &Admission{limits: l, core: sessioncore.NewAdmission(l), tenants: map[string]*tenantShare{}}
+}
+
+// Limits are the bounds it was made with.
+func (a *Admission) Limits() sessioncore.AdmissionLimits { return a.limits }
+
+// InUse is how many requests are under way, and their bytes.
+func (a *Admission) InUse() (requests, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.core.InUse()
+}
+
+// attach finds the share of a tenant for a stream; detach lets go of it.
+func (a *Admission) attach(tenant string) *tenantShare {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.tenants[tenant]
+	if s == nil {
+		s = &tenantShare{name: tenant}
+		a.tenants[tenant] = s
+	}
+	s.streams++
+	return s
+}
+
+func (a *Admission) detach(s *tenantShare) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.streams--; s.streams == 0 {
+		delete(a.tenants, s.name)
+	}
+}
+
+func (a *Admission) admit(s *tenantShare, bytes int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.core.Admit(&s.use, bytes)
+}
+
+// done notes the outcomes of some requests.
+func (a *Admission) done(s *tenantShare, requests, bytes int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.core.Done(&s.use, requests, bytes)
+}
