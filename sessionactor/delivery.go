@@ -157,7 +157,9 @@ func (d *delivery) write(batches []*batch.Batch) error {
 func (d *delivery) frames(buf []byte, b *batch.Batch) ([]byte, error) {
 	if !d.shape.shared {
 		d.session.opts.Metrics.Encodes.Inc()
-		buf = d.shape.append(buf, b)
+		var lost uint32
+		buf, lost = d.shape.append(buf, b)
+		d.session.opts.Metrics.Dropped.Add(float64(lost))
 		if len(buf) < writeBytes {
 			return buf, nil
 		}

@@ -1,6 +1,8 @@
 package sessionactor
 
 import (
+	"encoding/base64"
+
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire"
@@ -34,12 +36,17 @@ func shapeFor(g wire.Grant, id uint64, name route.Name) shape {
 	return s
 }
 
-// append encodes a batch for this subscriber alone, in frames of the usual size.
-func (s *shape) append(dst []byte, b *batch.Batch) []byte {
+// append encodes a batch for this subscriber alone, in frames of the usual size. lost counts records that have no frame: as
+// JSON a record of more than about 12 MiB exceeds what a frame may hold.
+func (s *shape) append(dst []byte, b *batch.Batch) (out []byte, lost uint32) {
 	for rest := wire.Region(b.Body); len(rest) > 0; {
 		var part wire.Region
 		var count uint32
 		part, count, rest = rest.Cut(wire.EventBatchMaxEvents, wire.EventBatchMaxBytes)
+		if s.json && base64.StdEncoding.EncodedLen(len(part))+jsonEventOverhead > wire.MaxPayload {
+			lost += count
+			continue
+		}
 		if s.json {
 			dst = wire.AppendJSONFrame(dst, &wire.EventBatchMessage{TenantID: s.name.Tenant, Namespace: s.name.Namespace, Stream: s.name.Name, Records: part, Count: count})
 			continue
@@ -50,5 +57,8 @@ func (s *shape) append(dst []byte, b *batch.Batch) []byte {
 		}
 		dst = wire.AppendEventBatch(dst, s.flags, &e)
 	}
-	return dst
+	return dst, lost
 }
+
+// jsonEventOverhead is more than an event_batch message of one record has around its payload, in bytes.
+const jsonEventOverhead = 4 << 10

@@ -140,19 +140,19 @@ func checkShape(t *testing.T, f frame, id, micros uint64) {
 func TestLargeBatchesAreCutIntoFramesOfAtMost64EventsAnd64KiB(t *testing.T) {
 	x := open(t, setting{})
 	publisher := dial(t, x.connect(), today())
-	many := make([]string, 1000)
+	many := make([]string, 200)
 	for i := range many {
 		many[i] = fmt.Sprint("event ", i)
 	}
-	wide := make([]string, 100)
+	wide := make([]string, 40)
 	for i := range wide {
 		wide[i] = strings.Repeat(string(rune('a'+i%26)), 4<<10)
 	}
-	giant := []string{"small", strings.Repeat("g", 200<<10), "small again"}
+	giant := []string{"small", strings.Repeat("g", 90<<10), "small again"}
 	for name, shape := range shapes() {
 		c := x.connect()
 		s := dial(t, c, shape.auth).subscribe(c, subscribeTo("orders", wire.StartLatest))
-		for _, batch := range [][]string{many, wide, giant, {strings.Repeat("x", 100<<10)}} {
+		for _, batch := range [][]string{many, wide, giant, {strings.Repeat("x", 70<<10)}} {
 			publisher.publish("orders", batch...)
 			got, perFrame, frames := s.events(len(batch))
 			if !slices.Equal(got, batch) {

@@ -23,6 +23,8 @@ const (
 	CloseRevoked quic.ApplicationErrorCode = 5
 	// CloseOverload says that the node closes connections to save itself; retry later.
 	CloseOverload quic.ApplicationErrorCode = 6
+	// CloseInternal says that this side failed in a way that cost the connection; the other did nothing wrong. Connect again.
+	CloseInternal quic.ApplicationErrorCode = 7
 )
 
 // closeReason is the text that travels with a code. "authentication timeout" is fixed by the client protocol.
@@ -42,6 +44,8 @@ func closeReason(code quic.ApplicationErrorCode) string {
 		return "access revoked"
 	case CloseOverload:
 		return "overloaded, retry later"
+	case CloseInternal:
+		return "internal error, connect again"
 	}
 	return ""
 }

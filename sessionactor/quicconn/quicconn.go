@@ -66,7 +66,7 @@ var closeCodes = [...]quic.ApplicationErrorCode{
 	sessionactor.CloseAuthTimeout:    transport.CloseAuthTimeout,
 	sessionactor.CloseTooManyStreams: transport.CloseTooManyStreams,
 	sessionactor.CloseOverload:       transport.CloseOverload,
-	sessionactor.CloseInternal:       transport.CloseProtocol,
+	sessionactor.CloseInternal:       transport.CloseInternal,
 }
 
 type stream struct{ *quic.Stream }
