@@ -56,8 +56,11 @@ func (x *faultMachine) settle(t *rapid.T) {
 	if !now.Before(m.pausedUntil) && !now.Before(m.slowUntil) && m.stepped != m.accepted {
 		t.Fatalf("nothing holds the actor, and %d of %d messages were not stepped", m.accepted-m.stepped, m.accepted)
 	}
+	since := m.waiting // a delay also runs during a pause
 	if m.stepped == m.accepted {
 		m.waiting = time.Time{}
+	} else if !now.Before(m.pausedUntil) && now.Sub(since) >= m.slowBy {
+		t.Fatalf("a slowed actor took no turn although its work has waited since %v", since)
 	}
 }
 

@@ -54,9 +54,9 @@ func (f *fault) holds() bool {
 	return !f.crash && (!f.pausedUntil.IsZero() || !f.slowUntil.IsZero() && !f.turnDue)
 }
 
-// await makes a turn of a slowed actor wait from now on, unless one does already or a pause comes first.
+// await makes a turn of a slowed actor wait from now on, unless one does already. The delay also runs during a pause.
 func (f *fault) await(now time.Time) {
-	if f.pausedUntil.IsZero() && !f.slowUntil.IsZero() && f.turnAt.IsZero() {
+	if !f.slowUntil.IsZero() && !f.turnDue && f.turnAt.IsZero() {
 		f.turnAt = now.Add(f.slowBy)
 	}
 }

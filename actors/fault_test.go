@@ -392,3 +392,32 @@ func TestFaultsBelongToAnIncarnationAndNotToItsName(t *testing.T) {
 	wait(t, done, "a turn of the new incarnation, although the clock stands")
 	clock.Advance(time.Minute)
 }
+
+// earlyClock rings a millisecond too early the first time, as a coarse clock may.
+type earlyClock struct{ *ManualClock }
+
+func (c earlyClock) AfterFunc(d time.Duration, f func()) Timer {
+	return c.ManualClock.AfterFunc(d-time.Millisecond, f)
+}
+
+func TestATimerThatRingsTooEarlyEndsNothing(t *testing.T) {
+	h, clock := &handDriven{}, NewManualClock(time.Unix(0, 0))
+	s := NewSystem(Options{Scheduler: h, Clock: earlyClock{clock}})
+	turns := 0
+	ref := spawn(t, s, Spec[int]{Name: "a", Kind: "a", Bounds: roomy(), New: start(func(turn *Turn) { turns += len(turn.Messages()) })})
+	_ = s.Faults().Pause("a", time.Second)
+	_ = ref.TrySend(0, 0)
+	clock.Advance(time.Second - time.Millisecond)
+	h.all()
+	if turns != 0 {
+		t.Error("the pause ended with the ring, and not with its time")
+	}
+	clock.Advance(time.Millisecond)
+	h.all()
+	if turns != 1 {
+		t.Error("the pause did not end")
+	}
+	s.StopAll()
+	h.all()
+	shutdown(t, s)
+}

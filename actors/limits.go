@@ -57,7 +57,7 @@ const (
 	// forgotten is over soon, and no experiment of the mission's needs longer.
 	FaultTimeMax = 10 * time.Minute
 
-	// FaultListMax is the most actors in one answer of Faults.List: 256 lines fill a few screens, and an answer stays below 1 MiB.
+	// FaultListMax is the most actors in one answer of Faults.List: some screens full, and tens of KiB as text.
 	FaultListMax = 256
 
 	// turnSampleEvery takes the duration of one turn in so many, because reading the clock twice costs as much as a small turn.

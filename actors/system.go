@@ -23,11 +23,12 @@ type TurnLimiter interface {
 }
 
 // TurnObserver is told of each call of an actor: a Scheduler that also implements it can write a trace of a simulation, with a digest of
-// what each turn left behind.
+// what each turn left behind. Both methods run on the goroutine that runs the actor, inside the wrapper: their panic is the actor's.
 type TurnObserver interface {
-	// ObserveTurn is called when the actor has returned or panicked, on the goroutine that ran it; t is still valid, a is what Spec.New
-	// returned. ok is false after a panic. A panic of ObserveTurn itself is the actor's.
-	ObserveTurn(t *Turn, a Actor, ok bool)
+	// BeginTurn is called before the actor gets t.
+	BeginTurn(t *Turn)
+	// EndTurn is called when the actor has returned, or panicked and ok is false; t is still valid. a is what Spec.New returned.
+	EndTurn(t *Turn, a Actor, ok bool)
 }
 
 // Options configure a System. The zero value is usable.

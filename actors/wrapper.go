@@ -123,7 +123,8 @@ func (w *wrapper) call(t *Turn, during string) (ok bool) {
 	defer w.settleFailed(t, &ok)
 	defer w.recover(during, &ok)
 	if o := w.b.sys.observer; o != nil {
-		defer func() { o.ObserveTurn(t, w.actor, ok) }()
+		defer func() { o.EndTurn(t, w.actor, ok) }()
+		o.BeginTurn(t)
 	}
 	if t.crash {
 		panic(ErrInjected)

@@ -67,3 +67,8 @@ const (
 	// CloseInternal: the broker failed in a way that cost this connection.
 	CloseInternal
 )
+
+// String is the code as a metric label.
+func (c CloseCode) String() string {
+	return [...]string{"shutdown", "authentication_timeout", "too_many_streams", "overload", "internal"}[c]
+}

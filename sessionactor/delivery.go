@@ -47,8 +47,10 @@ var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBytes);
 // run sets the subscription up, answers its request, and delivers until something ends it.
 func (d *delivery) run(ctx context.Context) error {
 	if err := d.open(ctx); err != nil {
-		d.request.refuse(wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection"))
-		d.request.lane = nil
+		if ctx.Err() == nil {
+			d.request.refuse(wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection"))
+			d.request.lane = nil
+		}
 		return err
 	}
 	// The place in the log is taken before the answer: what is published after it is delivered.

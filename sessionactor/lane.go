@@ -32,10 +32,11 @@ type lane struct {
 	tenant  *tenantShare      // in the node's admission; nil before a token was accepted
 	partial int64             // booked for the body that is being read
 
-	inHand    sessioncore.Token // the request the read pump is busy with, while handling
-	handling  bool
-	inPreauth bool // it holds a place among the streams that are read before they authenticated
-	place     int  // in session.lanes, under session.mu
+	inHand        sessioncore.Token // the request the read pump is busy with, while handling
+	handling      bool
+	inPreauth     bool // it holds a place among the streams that are read before they authenticated
+	preauthBooked bool // it counts among the node's streams of that kind
+	place         int  // in session.lanes, under session.mu
 
 	mu       sync.Mutex
 	core     *sessioncore.Stream
@@ -132,6 +133,7 @@ func (l *lane) bookPartial(n int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.core.TooMuch()
+	l.countOwnRefusal()
 	l.flush()
 	return false
 }
@@ -151,6 +153,7 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	before := l.core.Dropped()
 	r := l.core.Frame(f)
 	l.session.opts.Metrics.DroppedFrames.Add(float64(l.core.Dropped() - before))
+	l.countOwnRefusal()
 	if r.Do != sessioncore.Nothing {
 		l.session.opts.Metrics.requests[r.Kind].Inc()
 	}
@@ -223,6 +226,13 @@ func (l *lane) resolve(t sessioncore.Token, a sessioncore.Answer) {
 
 func (l *lane) refuse(t sessioncore.Token, f wire.Refusal) {
 	l.settle(t, sessioncore.Answer{Refusal: &f})
+}
+
+// countOwnRefusal counts what the core refused by itself. mu is held.
+func (l *lane) countOwnRefusal() {
+	if code := l.core.TakeRefusal(); code != "" {
+		l.session.opts.Metrics.Refused.WithLabelValues(code).Inc()
+	}
 }
 
 func (l *lane) countRefusal(f *wire.Refusal) {
@@ -306,6 +316,9 @@ func (l *lane) finish() {
 		return
 	}
 	l.closed = true
+	if fault := l.core.Fault(); fault != "" {
+		l.session.opts.Metrics.StreamsRefused.WithLabelValues(fault).Inc()
+	}
 	if l.send != nil {
 		_ = l.send.Close()
 	}
@@ -373,11 +386,15 @@ func (l *lane) drain() {
 	l.core.Drain()
 }
 
-// leavePreauth frees the lane's place among the unauthenticated streams. Only the read pump calls it.
+// leavePreauth frees the lane's places among the unauthenticated streams. Only the read pump calls it.
 func (l *lane) leavePreauth() {
+	if l.preauthBooked {
+		l.preauthBooked = false
+		l.session.opts.Preauth.Give(1)
+	}
 	if l.inPreauth {
 		l.inPreauth = false
-		<-l.session.preauth
+		l.session.preauth.Release(0, 1)
 	}
 }
 

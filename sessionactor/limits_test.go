@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
@@ -282,7 +284,8 @@ func TestMoreConnectionsThanTheListenerHasRoomForAreToldToTryAgain(t *testing.T)
 	sys := actors.NewSystem(actors.Options{Scheduler: hand, Clock: manual()})
 	a := newMemAcceptor()
 	opts := DefaultOptions()
-	opts.Clock = sys.Clock()
+	registry := prometheus.NewRegistry()
+	opts.Clock, opts.Metrics = sys.Clock(), NewMetrics(registry)
 	ref := must(SpawnListener(sys, opts, a))(t)
 	hand.all() // it has started and accepts; from here on it does not get a turn
 	var conns []*memConn
@@ -292,6 +295,9 @@ func TestMoreConnectionsThanTheListenerHasRoomForAreToldToTryAgain(t *testing.T)
 		a.conns <- Conn(c)
 	}
 	closedWith(t, conns[len(conns)-1], CloseOverload)
+	if n := sum(must(registry.Gather())(t), "felix_client_connections_closed_total"); n != 1 {
+		t.Errorf("%v closed connections were counted", n)
+	}
 	ref.Stop()
 	hand.all()
 	for _, c := range conns[:len(conns)-1] {

@@ -72,7 +72,7 @@ func (l *Listener) Receive(t *actors.Turn) {
 		ctx, cancel := context.WithCancel(context.Background())
 		l.cancel = cancel
 		ref := actors.RefOf[ListenerMessage](t)
-		l.opts.Runtime.Go(func() { acceptPump(ctx, l.acceptor, ref) })
+		l.opts.Runtime.Go(func() { acceptPump(ctx, l.acceptor, ref, l.opts.Metrics) })
 		return
 	case actors.Stopping, actors.Stopped:
 		l.cancel()
@@ -139,13 +139,14 @@ func (l *Listener) drain(m *Drain) {
 }
 
 // acceptPump hands connections to the listener, and closes those that it has no room for: the client tries again.
-func acceptPump(ctx context.Context, acceptor Acceptor, ref actors.Ref[ListenerMessage]) {
+func acceptPump(ctx context.Context, acceptor Acceptor, ref actors.Ref[ListenerMessage], metrics *Metrics) {
 	for {
 		conn, err := acceptor.Accept(ctx)
 		if err != nil {
 			return
 		}
 		if err := ref.TrySend(&Accepted{Conn: conn}, 0); err != nil {
+			metrics.Closed.WithLabelValues(CloseOverload.String()).Inc()
 			conn.Close(CloseOverload)
 		}
 	}

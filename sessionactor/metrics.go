@@ -8,15 +8,18 @@ import (
 
 // Metrics are the counters of all sessions of a node.
 type Metrics struct {
-	Connections   prometheus.Counter
-	Streams       *prometheus.CounterVec // by role
-	Requests      *prometheus.CounterVec // by kind
-	Refused       *prometheus.CounterVec // by code
-	DroppedFrames prometheus.Counter
-	JSONPublishes prometheus.Counter
-	QueueFull     *prometheus.CounterVec // by action: refused, dropped
-	AuthTimeouts  prometheus.Counter
-	AuthFailures  prometheus.Counter
+	Connections    prometheus.Counter
+	Closed         *prometheus.CounterVec // by reason: connections that the broker ended for a fault or for want of room
+	Streams        *prometheus.CounterVec // by role
+	StreamsNow     prometheus.Gauge
+	StreamsRefused *prometheus.CounterVec // by reason: streams that the broker ended for a fault
+	Requests       *prometheus.CounterVec // by kind
+	Refused        *prometheus.CounterVec // by code
+	DroppedFrames  prometheus.Counter
+	JSONPublishes  prometheus.Counter
+	QueueFull      *prometheus.CounterVec // by action: refused, dropped
+	AuthTimeouts   prometheus.Counter
+	AuthFailures   prometheus.Counter
 
 	Published      prometheus.Counter // records
 	PublishedBytes prometheus.Counter
@@ -55,8 +58,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Connections:    counter("felix_client_connections_total", "Client connections accepted."),
 		ConnectionsNow: gauge("felix_client_connections", "Client connections open now."),
 		Streams:        vec("felix_client_streams_total", "Streams that clients opened, by role: control (bidirectional) or publish_only.", "role"),
+		StreamsNow:     gauge("felix_client_streams", "Client streams open now."),
+		StreamsRefused: vec("felix_client_streams_refused_total", "Client streams that the broker ended for a fault: bad_magic, bad_version or too_long (a frame header that cannot be followed), partial_frames, not_possible (what the stream may not carry and nobody can answer), or the error code of its last answer.", "reason"),
+		Closed:         vec("felix_client_connections_closed_total", "Client connections that the broker closed by itself, by reason: authentication_timeout, too_many_streams, overload, internal.", "reason"),
 		Requests:       vec("felix_requests_total", "Requests taken from clients, by kind.", "kind"),
-		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code.", "code"),
+		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code; unsupported are those of a type that is not served.", "code"),
 		DroppedFrames:  counter("felix_frames_dropped_total", "Frames passed over without an answer because none was wanted or possible."),
 		JSONPublishes:  counter("felix_broker_json_publishes_total", "Publishes that arrived as JSON, which is slower than the binary layout."),
 		QueueFull:      vec("felix_publish_queue_full_total", "Publishes that found the shard's queue full: refused (answered overloaded) or dropped (unacknowledged).", "action"),

@@ -45,6 +45,8 @@ type Options struct {
 	AuthTimeout time.Duration
 	// PreauthStreams are read at once before they authenticated; PreauthStreamsMax may be open before the first one did.
 	PreauthStreams, PreauthStreamsMax int
+	// Preauth is the node's bound on such streams beyond the first of each connection, in streams.
+	Preauth *storage.Budget
 	// Subscriptions bounds those of one connection.
 	Subscriptions int
 	// Runtime runs the pumps.
@@ -65,6 +67,7 @@ func DefaultOptions() Options {
 		Window:         wire.PublishWindow,
 		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
 		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
+		Preauth:       storage.NewBudget(nodePreauthStreams),
 		Subscriptions: wire.MaxSubscriptionsPerConn,
 	}
 }
@@ -75,6 +78,11 @@ const JudgedFrames = 4 * wire.MaxPayload
 
 // defaultExecutors is the number of goroutines that run shards when nobody says otherwise.
 const defaultExecutors = 4
+
+// nodePreauthStreams bounds the streams of a node whose client has not signed in yet, beyond the first of each connection: what
+// strangers hold is then 20 MiB at most, at 9 KiB for a stream, and not that times their connections. No known client opens a
+// second stream before the first has authenticated.
+const nodePreauthStreams = 2048
 
 // nodePartialFrames bounds the unfinished frames of a node, in bytes: sixteen of the largest. It only holds what is on its
 // way into memory, and a stream that does not fit is told to repeat.

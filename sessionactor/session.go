@@ -53,11 +53,13 @@ type session struct {
 	cancel context.CancelFunc
 
 	authenticated atomic.Bool
-	streams       atomic.Int64  // opened before the first authentication
-	preauth       chan struct{} // places for streams that are read before they authenticated
+	streams       atomic.Int64   // opened before the first authentication
+	preauth       *actors.Credit // places for streams that are read before they authenticated
 	partial       *storage.Budget
 	finish        context.Context // ends when draining: subscriptions end once they have delivered what there is
 	finished      context.CancelFunc
+
+	closing sync.Once // see closeFor
 
 	mu       sync.Mutex
 	lanes    []*lane
@@ -96,7 +98,7 @@ var sessionBounds = actors.Bounds{DataItems: 64, DataBytes: 64 << 10, ControlIte
 func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn) (actors.Ref[SessionMessage], error) {
 	s := &session{
 		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes),
-		preauth: make(chan struct{}, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
+		preauth: actors.NewCredit(1, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
 	}
 	s.ctx, s.cancel = context.WithCancel(conn.Context())
 	s.finish, s.finished = context.WithCancel(context.Background())
@@ -116,7 +118,7 @@ func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn
 	})
 	if err != nil {
 		s.cancel()
-		conn.Close(CloseOverload)
+		s.closeFor(CloseOverload)
 	}
 	return ref, err
 }
@@ -176,12 +178,11 @@ func (a *Session) end(t *actors.Turn) {
 		return
 	}
 	a.closed = true
-	code := CloseShutdown
-	if t.Failed() != nil {
-		code = CloseInternal
-	}
 	a.s.cancel()
-	a.s.conn.Close(code)
+	if t.Failed() != nil {
+		a.s.closeFor(CloseInternal)
+	}
+	a.s.conn.Close(CloseShutdown)
 }
 
 func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
@@ -251,7 +252,7 @@ func (s *session) pump(name string, run func(ctx context.Context)) bool {
 		defer func() {
 			if v := recover(); v != nil {
 				s.opts.Events.Emit(pumpFailed{session: s.number, pump: name, value: fmt.Sprint(v), stack: debug.Stack()})
-				s.conn.Close(CloseInternal)
+				s.closeFor(CloseInternal)
 			}
 		}()
 		run(s.ctx)
@@ -274,8 +275,7 @@ func (s *session) pumpEnded() {
 // open starts to read a stream. Before the first one has authenticated only so many may be open, and so many are read at
 // once; the others wait their turn.
 func (s *session) open(l *lane) {
-	if !s.authenticated.Load() && s.streams.Add(1) > int64(s.opts.PreauthStreamsMax) {
-		s.conn.Close(CloseTooManyStreams)
+	if !s.bookPreauth(l) {
 		return
 	}
 	s.mu.Lock()
@@ -285,21 +285,41 @@ func (s *session) open(l *lane) {
 	l.place = len(s.lanes)
 	s.lanes = append(s.lanes, l)
 	s.mu.Unlock()
+	s.opts.Metrics.StreamsNow.Inc()
 	_ = l.recv.SetReadDeadline(s.opts.Clock.Now().Add(s.opts.AuthTimeout))
 	s.pump("read", func(ctx context.Context) {
-		select {
-		case s.preauth <- struct{}{}:
-			l.inPreauth = true
-		case <-ctx.Done():
-		}
+		l.inPreauth = acquire(ctx, l.gate, s.preauth, 1)
 		defer l.leavePreauth()
 		defer l.letGoOnPanic()
 		l.readPump(ctx)
 	})
 }
 
+// bookPreauth counts a stream that was opened before the first one has authenticated, with the connection and, but for the first,
+// with the node. It closes the connection when that are too many.
+func (s *session) bookPreauth(l *lane) bool {
+	if s.authenticated.Load() {
+		return true
+	}
+	switch n := s.streams.Add(1); {
+	case n > int64(s.opts.PreauthStreamsMax):
+		s.closeFor(CloseTooManyStreams)
+		return false
+	case n == 1:
+		return true
+	}
+	if !s.opts.Preauth.Take(1) {
+		s.opts.Preauth.Give(1)
+		s.closeFor(CloseOverload)
+		return false
+	}
+	l.preauthBooked = true
+	return true
+}
+
 // laneDone forgets a lane that is closed.
 func (s *session) laneDone(l *lane) {
+	s.opts.Metrics.StreamsNow.Dec()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := s.lanes[len(s.lanes)-1]
@@ -316,9 +336,17 @@ func (s *session) idle() {
 // streamAuthenticated notes that a stream has a valid token.
 func (s *session) streamAuthenticated() { s.authenticated.Store(true) }
 
-func (s *session) authTimedOut() {
-	s.opts.Metrics.AuthTimeouts.Inc()
-	s.conn.Close(CloseAuthTimeout)
+func (s *session) authTimedOut() { s.closeFor(CloseAuthTimeout) }
+
+// closeFor closes the connection for a fault, and counts it once however many streams and pumps find one.
+func (s *session) closeFor(code CloseCode) {
+	s.closing.Do(func() {
+		s.opts.Metrics.Closed.WithLabelValues(code.String()).Inc()
+		if code == CloseAuthTimeout {
+			s.opts.Metrics.AuthTimeouts.Inc()
+		}
+		s.conn.Close(code)
+	})
 }
 
 // bookPartial books bytes of unfinished frames with the connection and the node.

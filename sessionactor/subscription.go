@@ -78,8 +78,9 @@ const subscribeBytes = 256
 //	in               from               then
 //	PumpEnded        its write pump     the subscription ends
 type Subscription struct {
-	s *session
-	d delivery
+	s      *session
+	d      delivery
+	cancel context.CancelFunc // ends the pump at its next wait
 }
 
 func spawnSubscription(t *actors.Turn, s *session, id uint64, r subscribeRequest) error {
@@ -97,7 +98,9 @@ func (a *Subscription) Receive(t *actors.Turn) {
 	case actors.Started:
 		ref := actors.RefOf[SubscriptionMessage](t)
 		a.s.opts.Metrics.Subscribers.Inc()
-		started := a.s.pump("subscription", func(ctx context.Context) {
+		ctx, cancel := context.WithCancel(a.s.ctx)
+		a.cancel = cancel
+		started := a.s.pump("subscription", func(context.Context) {
 			err := errPumpPanicked
 			defer func() {
 				if a.d.request.lane != nil { // it ended before it had answered
@@ -114,6 +117,10 @@ func (a *Subscription) Receive(t *actors.Turn) {
 			a.d.request.refuse(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
 			a.s.opts.Metrics.Subscribers.Dec()
 			t.Stop()
+		}
+	case actors.Stopping, actors.Stopped:
+		if a.cancel != nil { // also after a failure: without its supervisor the pump must not go on
+			a.cancel()
 		}
 	case actors.None:
 		for _, m := range t.Messages() {

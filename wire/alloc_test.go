@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,50 +47,52 @@ func allocated(bound uint64, f func()) uint64 {
 	return least
 }
 
-// greedy holds inputs that try to make a decoder allocate more than they are worth.
-func greedy() map[string][]byte {
-	const n = 1 << 19
-	repeat := func(unit string) string { return strings.Repeat(unit, n/len(unit)) }
-	names := `"tenant_id":"t","namespace":"n","stream":"s"`
-	return map[string][]byte{
-		"empty payloads":           []byte(`{"type":"publish_batch",` + names + `,"payloads":["",` + repeat(`"",`) + `""]}`),
-		"tiny payloads":            []byte(`{"type":"publish_batch",` + names + `,"payloads":[` + repeat(`"YQ==",`) + `""]}`),
-		"escaped payloads":         []byte(`{"type":"publish_batch",` + names + `,"payloads":[` + repeat(`"\/\/\/\/",`) + `""]}`),
-		"one large payload":        []byte(`{"type":"publish",` + names + `,"payload":"` + repeat(`AAAA`) + `"}`),
-		"one escaped payload":      []byte(`{"type":"publish",` + names + `,"payload":"\/` + repeat(`AAAA`) + `AAA"}`),
-		"payload given often":      []byte(`{"type":"publish",` + names + `,` + repeat(`"payload":"AAAA",`) + `"payload":""}`),
-		"payloads given often":     []byte(`{"type":"publish_batch",` + names + `,` + repeat(`"payloads":[""],`) + `"payloads":[]}`),
-		"value given often":        []byte(`{"type":"cache_put","tenant_id":"t","namespace":"n","cache":"c","key":"k",` + repeat(`"value":"AAA=",`) + `"value":""}`),
-		"escaped message":          []byte(`{"type":"error","message":"` + repeat(`\n`) + `"}`),
-		"message of one escape":    []byte(`{"type":"error","message":"\n` + repeat(`n`) + `"}`),
-		"message given often":      []byte(`{"type":"error",` + repeat(`"message":"ab",`) + `"message":""}`),
-		"escaped name of a member": []byte(`{"` + repeat(`\u0061`) + `":1,"type":"ok"}`),
-		"long type":                []byte(`{"type":"` + repeat(`\u0061`) + `"}`),
-		"large body":               []byte(`{"type":"extension","name":"","body":[` + repeat(`1,`) + `1]}`),
-		"ports":                    []byte(`{"type":"auth_ok","server_flags":1,"listener_ports":[` + repeat(`1,`) + `1]}`),
-		"brokers":                  []byte(`{"type":"topology_view","brokers":[` + repeat(`{"node_id":"","addr":""},`) + `{"node_id":"","addr":""}]}`),
-		"owners":                   []byte(`{"type":"shard_owners_view","request_id":1,"owners":[` + strings.Repeat(`{"shard":0,"generation":0},`, MaxShardOwners-1) + `{"shard":0,"generation":0}]}`),
-		"too many owners":          []byte(`{"type":"shard_owners_view","request_id":1,"owners":[` + repeat(`{"shard":0,"generation":0},`) + `{}]}`),
-		"unknown members":          []byte(`{` + repeat(`"\n":[{}],`) + `"type":"ok"}`),
-		"no JSON":                  bytes.Repeat([]byte("{"), n),
-		"no UTF-8":                 bytes.Repeat([]byte{0xff}, n),
+// worth is what a decoder may allocate for an input.
+func worth(input []byte) uint64 { return 2*uint64(len(input)) + 64<<10 }
+
+func checkAllocated(t *testing.T, name string, input []byte, decode func()) {
+	t.Helper()
+	if got := allocated(worth(input), decode); got > worth(input) {
+		t.Errorf("%s: %d bytes allocated for %d: %.120q", name, got, len(input), input)
 	}
 }
 
 // mission 173
 func TestDecodersAllocateNoMoreThanTwiceTheirInput(t *testing.T) {
-	bound := func(input []byte) uint64 { return 2*uint64(len(input)) + 64<<10 }
-	for name, input := range greedy() {
-		if got := allocated(bound(input), func() { decodeJSON(input) }); got > bound(input) {
-			t.Errorf("%s: %d bytes allocated for %d", name, got, len(input))
+	inputs := greedy()
+	eachText(t, func(text []byte) { inputs[string(text)] = text })
+	for name, input := range inputs {
+		checkAllocated(t, name, input, func() { decodeJSON(input) })
+	}
+	for _, f := range loadVectors(t).Frames {
+		flags, input := split(t, unhex(t, f.Hex))
+		checkAllocated(t, f.Name, input, func() { decodeBinary(flags, input) })
+	}
+	flags := slices.Concat(publishFlags, formsOf(FlagPublishAck), eventFlags())
+	for name, input := range corpus(t) {
+		checkAllocated(t, name, input, func() { decodeJSON(input) })
+		if strings.Contains(name, "JSON") {
+			continue
+		}
+		for _, f := range flags {
+			checkAllocated(t, name, input, func() { decodeBinary(f, input) })
 		}
 	}
-	v := loadVectors(t)
-	for _, f := range v.Frames {
-		flags, input := split(t, unhex(t, f.Hex))
-		if got := allocated(bound(input), func() { decodeBinary(flags, input) }); got > bound(input) {
-			t.Errorf("%s: %d bytes allocated for %d", f.Name, got, len(input))
+}
+
+// mission 173
+func TestMembersGivenOftenAndArraysOfJunkAllocateNoMoreThanTwiceTheirInput(t *testing.T) {
+	arrays := 0
+	for _, text := range fullest(t) {
+		input := swollen(text)
+		checkAllocated(t, text, input, func() { decodeJSON(input) })
+		for _, input := range padded(text) {
+			checkAllocated(t, text, input, func() { decodeJSON(input) })
+			arrays++
 		}
+	}
+	if arrays < 50 {
+		t.Errorf("only %d arrays were filled", arrays)
 	}
 }
 

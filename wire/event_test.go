@@ -10,15 +10,7 @@ func someEvents() *EventBatch {
 		Timestamps: true, TimestampMicros: 1760000000000000, Count: 2, Region: regionOf("a", "bc")}
 }
 
-func eventFlags() []Flags {
-	var all []Flags
-	for f := range Flags(0x8000) {
-		if f&(FlagEventBatch|FlagEventBatchShared) != 0 && f.CheckServerToClient() == nil {
-			all = append(all, f)
-		}
-	}
-	return all
-}
+func eventFlags() []Flags { return append(formsOf(FlagEventBatch), formsOf(FlagEventBatchShared)...) }
 
 func TestEventsDecodeToWhatWasEncodedInEveryForm(t *testing.T) {
 	for _, flags := range eventFlags() {

@@ -75,8 +75,11 @@ const (
 const (
 	// FeatureHiInspect, second word (S): shard_inspect, subscriptions_list.
 	FeatureHiInspect uint32 = 1
-	// FeatureHiExplicitShard, second word: a publish may name its shard.
+	// FeatureHiExplicitShard, second word (S): a publish, a commit and a read of state may name their shard.
 	FeatureHiExplicitShard uint32 = 8
+	// KnownFeaturesHi is every bit of the second word that has a meaning here. Clients offer others too; those are
+	// ignored, unlike unknown flags, because no frame looks different for them.
+	KnownFeaturesHi = FeatureHiInspect | FeatureHiExplicitShard
 )
 
 // Has reports whether all of bits are set.
@@ -181,7 +184,7 @@ func Negotiate(client Offer, server Offer) Grant {
 		g.Features &^= FeatureSubscriptionLagged // its only content is an offset
 	}
 	if g.Features.Has(FeatureExtended) {
-		g.FeaturesHi = client.FeaturesHi & server.FeaturesHi
+		g.FeaturesHi = client.FeaturesHi & server.FeaturesHi & KnownFeaturesHi
 	}
 	if g.FeaturesHi == 0 {
 		g.Features &^= FeatureExtended

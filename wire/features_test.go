@@ -18,6 +18,9 @@ func TestFeatureBitsHaveTheirPublishedValues(t *testing.T) {
 			t.Errorf("bit %d has the value %#x", i, uint32(f))
 		}
 	}
+	if FeatureHiInspect != 1 || FeatureHiExplicitShard != 8 || KnownFeaturesHi != 9 {
+		t.Errorf("the second word is %#x, %#x", FeatureHiInspect, FeatureHiExplicitShard)
+	}
 	// The reference client offers everything except three features, as a published number.
 	if got := ^(FeatureAckOnCommit | FeatureGroupPublisher | FeatureRecordTimestamps | FeatureExtended); got != 0x7B77FFFF {
 		t.Errorf("the reference client's offer is %#x", uint32(got))
@@ -53,7 +56,7 @@ func TestSecondFeatureWordCountsOnlyWithItsMarker(t *testing.T) {
 
 // mission 180, 186
 func TestNegotiateGrantsWhatBothOfferedAndWhatItRestsOn(t *testing.T) {
-	server := Offer{HasFlags: true, Flags: KnownFlags, Features: ^Features(0), FeaturesHi: FeatureHiInspect}
+	server := Offer{HasFlags: true, Flags: KnownFlags, Features: ^Features(0), FeaturesHi: ^uint32(0)}
 	tests := []struct {
 		name   string
 		client Offer
@@ -73,8 +76,9 @@ func TestNegotiateGrantsWhatBothOfferedAndWhatItRestsOn(t *testing.T) {
 		{"lagged without offsets", Offer{Flags: 0x0004, Features: FeatureSubscriptionLagged}, Grant{Flags: 0x0004}},
 		{"lagged with offsets", Offer{Flags: 0x0024, Features: FeatureSubscriptionLagged}, Grant{Flags: 0x0024, Features: FeatureSubscriptionLagged}},
 		{"group extras without groups", Offer{Features: FeatureGroupConsumer | FeatureGroupSkipped}, Grant{}},
-		{"second word", Offer{Features: FeatureExtended, FeaturesHi: 9}, Grant{Features: FeatureExtended, FeaturesHi: 1}},
-		{"nothing left of the second word", Offer{Features: FeatureExtended, FeaturesHi: 8}, Grant{}},
+		{"second word", Offer{Features: FeatureExtended, FeaturesHi: FeatureHiInspect}, Grant{Features: FeatureExtended, FeaturesHi: 1}},
+		{"bits of the second word without a meaning", Offer{Features: FeatureExtended, FeaturesHi: 15}, Grant{Features: FeatureExtended, FeaturesHi: 9}},
+		{"nothing left of the second word", Offer{Features: FeatureExtended, FeaturesHi: 6}, Grant{}},
 	}
 	for _, tt := range tests {
 		if got := Negotiate(tt.client, server); got != tt.want {
@@ -82,6 +86,18 @@ func TestNegotiateGrantsWhatBothOfferedAndWhatItRestsOn(t *testing.T) {
 		}
 		if got := Negotiate(tt.client, Offer{}); got != (Grant{}) {
 			t.Errorf("%s: a broker that offers nothing grants %+v", tt.name, got)
+		}
+	}
+}
+
+func TestTheSecondWordIsGrantedAsFarAsBothOfferIt(t *testing.T) {
+	offer := func(hi uint32) Offer { return Offer{Features: FeatureExtended, FeaturesHi: hi} }
+	for client := range uint32(32) {
+		for server := range uint32(32) {
+			want := client & server & KnownFeaturesHi
+			if got := Negotiate(offer(client), offer(server)); got.FeaturesHi != want || got.Features.Has(FeatureExtended) != (want != 0) {
+				t.Errorf("client %d, broker %d: %+v", client, server, got)
+			}
 		}
 	}
 }

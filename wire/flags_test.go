@@ -81,3 +81,22 @@ func TestKindOfFlagsNeverGuesses(t *testing.T) {
 		}
 	}
 }
+
+func TestNoDecoderTakesFlagsItsSenderMayNotSend(t *testing.T) {
+	for i := range 1 << 16 {
+		flags := Flags(i)
+		for _, payload := range [][]byte{nil, make([]byte, 64)} {
+			var p Publish
+			publish := p.Decode(flags, payload) == nil
+			_, ackErr := DecodePublishAck(flags, payload)
+			_, eventErr := DecodeEventBatch(flags, payload)
+			if publish && (flags == 0 || flags.CheckClientToServer() != nil) {
+				t.Fatalf("flags %04x decoded as a publish", i)
+			}
+			ack, events := ackErr == nil, eventErr == nil
+			if (ack || events) && (flags == 0 || flags.CheckServerToClient() != nil) || ack && events {
+				t.Fatalf("flags %04x decoded as an ack: %v, as events: %v", i, ack, events)
+			}
+		}
+	}
+}

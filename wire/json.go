@@ -28,19 +28,16 @@ func AppendJSONFrame(dst []byte, m Message) []byte {
 	return endFrame(m.appendJSON(dst), start)
 }
 
-// UnknownTypeError is well-formed JSON whose type DecodeJSON has no message for. Kind tells a request this version
-// knows by name from one it has never heard of.
+// UnknownTypeError is well-formed JSON of a type that is not in the protocol. A request that is in it and not served
+// decodes like any other, see RequestKind.Served.
 type UnknownTypeError struct {
 	Type      string
-	Kind      RequestKind
+	Kind      RequestKind // KindUnknown, which is what to ask Judge with
 	RequestID Opt[uint64] // when request_id was there and a non-negative integer
 }
 
 func (e *UnknownTypeError) Error() string {
-	if e.Kind == KindUnknown {
-		return fmt.Sprintf("decode JSON message: type %q is not known", e.Type)
-	}
-	return fmt.Sprintf("decode JSON message: type %q is not served by this version", e.Type)
+	return fmt.Sprintf("decode JSON message: type %q is not known", e.Type)
 }
 
 // Answer returns the unsupported message that answers the request.
@@ -49,11 +46,11 @@ func (e *UnknownTypeError) Answer() *Unsupported {
 }
 
 // DecodeJSON reads the payload of a frame with flags 0. The error is a *JSONError for a text that is no JSON object,
-// has no type, or breaks the rules of its message, and an *UnknownTypeError for a type without a message. PeekJSON
+// has no type, or breaks the rules of its message, and an *UnknownTypeError for a type that nobody knows. PeekJSON
 // finds the request id of such a text.
 //
-// Unknown members are skipped. Of a member given twice the last one counts, except type, brokers and owners, which
-// may come once. What is allocated is bounded by twice the payload and a small constant.
+// Unknown members are skipped. Of a member given twice the last one counts; type, lists of objects, and the objects of
+// shard_inspect_info and subscriptions_list may come once. What is allocated is bounded by twice the payload and 64 KiB.
 func DecodeJSON(payload []byte) (Message, error) {
 	typ, err := messageType(payload)
 	if err != nil {
@@ -94,13 +91,13 @@ func messageType(payload []byte) ([]byte, error) {
 	return []byte(typ), err
 }
 
-// unknownType builds the error for a type without a message; mistakes in the rest of the text come first.
+// unknownType builds the error for a type that nobody knows; mistakes in the rest of the text come first.
 func unknownType(payload []byte) error {
 	typ, requestID, err := PeekJSON(payload)
 	if err != nil {
 		return err
 	}
-	return &UnknownTypeError{Type: typ, Kind: KindOfType(typ), RequestID: requestID}
+	return &UnknownTypeError{Type: typ, Kind: KindUnknown, RequestID: requestID}
 }
 
 // PeekJSON reads only the type and the request id of a message, so that one that does not decode can still be

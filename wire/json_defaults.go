@@ -33,6 +33,22 @@ func (f *fields) boolean(name string, need required, v *bool) {
 	}
 }
 
+// optBool is an optional boolean.
+func (f *fields) optBool(name string, v *Opt[bool]) {
+	switch {
+	case !f.at(name, may):
+	case f.pass == writing:
+		if v.Set {
+			f.put(name)
+			f.out = strconv.AppendBool(f.out, v.V)
+		}
+	case f.null():
+		*v = Opt[bool]{}
+	default:
+		*v = Some(f.scanner.bool())
+	}
+}
+
 // defUint is an integer that is 0 when it is absent, and always written.
 func defUint[T unsigned](f *fields, name string, v *T) {
 	o := Some(*v)

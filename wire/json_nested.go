@@ -14,12 +14,13 @@ package wire
 type nested struct {
 	outer  level
 	prefix string // of the object around it
+	field  string // whose value the object is
 	named  bool   // writing: the members were named
 }
 
 // object begins the object that is next. prefix is its path, for error texts.
 func (f *fields) object(prefix string) nested {
-	o := nested{outer: f.level, prefix: f.prefix}
+	o := nested{outer: f.level, prefix: f.prefix, field: f.field}
 	if f.pass == writing {
 		f.out = append(f.out, '{')
 		return o
@@ -41,7 +42,7 @@ func (f *fields) more(o *nested) bool {
 	if f.member() {
 		return true
 	}
-	f.level, f.prefix = o.outer, o.prefix
+	f.level, f.prefix, f.field = o.outer, o.prefix, o.field
 	return false
 }
 
@@ -130,4 +131,12 @@ func (f *fields) room(least, limit int) int {
 	size := f.pos - start
 	f.pos = start
 	return min(n, size/least)
+}
+
+// emptyOf returns an empty slice with room for n; nil for none, so that an absent array and an empty one are the same.
+func emptyOf[T any](n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return make([]T, 0, n)
 }

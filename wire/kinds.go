@@ -54,15 +54,15 @@ const (
 // RequestKinds is how many kinds there are: every kind is below it. For tables indexed by kind.
 const RequestKinds = int(kindEnd)
 
-// requestRow ties a type on the wire to its kind. served: DecodeJSON has a Go type for it, and a broker takes it.
-// The others are known by name only and are answered unsupported.
+// requestRow ties a type on the wire to its kind. Every one of them decodes; served says whether a broker of this version
+// takes it too. The others are answered unsupported.
 type requestRow struct {
 	typ    string
 	kind   RequestKind
 	served bool
 }
 
-// requestTable lists every type a client sends. A kind becomes served in the same change that adds its message type.
+// requestTable lists every type a client sends. A kind becomes served in the same change that makes a broker answer it.
 var requestTable = [...]requestRow{
 	{"auth", KindAuth, true},
 	{"publish", KindPublish, true},
@@ -129,7 +129,8 @@ func KindOfFlags(f Flags) RequestKind {
 	}
 }
 
-// Served reports whether this version serves requests of the kind.
+// Served reports whether a broker of this version takes requests of the kind. That it decodes them says nothing: every
+// request of the protocol decodes.
 func (k RequestKind) Served() bool {
 	for i := range requestTable {
 		if requestTable[i].kind == k {

@@ -84,9 +84,19 @@ const (
 	// has 23; what is longer is refused rather than echoed in an answer.
 	MaxTypeBytes = 255
 	// MaxJSONDepth bounds how deep the objects and arrays of a JSON payload may nest. The deepest message of the
-	// protocol has 4 levels; unknown members may bring their own.
+	// protocol has 4 levels (shard_inspect_info); unknown members may bring their own.
 	MaxJSONDepth = 32
 	// MaxShardOwners bounds the entries of a shard_owners_view: decoded entries are about three times larger than the
 	// shortest JSON that describes them, so the list needs a bound of its own.
 	MaxShardOwners = 1024
+	// MaxGroupRecords bounds the entries of a group_records, which is what one poll hands out at most. Decoded entries are
+	// about three times larger than the shortest JSON that describes them.
+	MaxGroupRecords = 1000
+	// MaxShardReplicas bounds every list of nodes or replicas in the view of a shard. A shard has 3 or 5 of them; the
+	// rest is room for moves and for learners.
+	MaxShardReplicas = 64
+	// InspectPage is how many entries a page of subscriptions has when the request names no number.
+	InspectPage = 100
+	// MaxInspectPage bounds the entries of a page of subscriptions, so that one answer fits a frame many times over.
+	MaxInspectPage = 1000
 )

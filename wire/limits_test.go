@@ -28,6 +28,7 @@ func TestLimitsFitTogether(t *testing.T) {
 		{MaxSubscriptionsPerConn > MaxStreams, "subscriptions are bounded by their own limit, not by control streams"},
 		{AuthTimeoutMillis*1000 > 100*EventBatchMaxDelayMicros, "delays of delivery are not on the scale of timeouts"},
 		{MaxJSONDepth > 4, "the deepest message of the protocol has 4 levels"},
+		{InspectPage <= MaxInspectPage, "the default page is one that may be asked for"},
 		{MaxTypeBytes > 23, "the longest type has 23 bytes"},
 	}
 	for _, r := range relations {

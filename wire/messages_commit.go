@@ -100,7 +100,7 @@ func (f *fields) changes(name string, v *[]Change) {
 		return
 	}
 	if f.pass == reading {
-		*v = f.newChanges()
+		*v = emptyOf[Change](f.room(leastChange, unlimited))
 	}
 	for i := 0; f.element(i, len(*v)); i++ {
 		if f.pass == reading {
@@ -112,21 +112,37 @@ func (f *fields) changes(name string, v *[]Change) {
 	}
 }
 
-// newChanges returns room for the changes that are next; nil for none.
-func (f *fields) newChanges() []Change {
-	if n := f.room(leastChange, unlimited); n > 0 {
-		return make([]Change, 0, n)
-	}
-	return nil
-}
-
+// fields: whether the value is required is known by the end of the object, which is when that is asked.
 func (c *Change) fields(f *fields) {
 	f.op("op", &c.Delete)
 	f.str("key", MaxCacheKeyBytes, &c.Key)
-	if f.pass == writing && c.Delete {
+	if !c.Delete {
+		f.bytes("value", &c.Value)
+	} else if f.pass == checking {
+		c.Value = nil // it came before op
+	}
+}
+
+// op is "put" or "delete".
+func (f *fields) op(name string, remove *bool) {
+	if !f.at(name, must) {
 		return
 	}
-	value := Opt[[]byte]{V: c.Value, Set: c.Value != nil}
-	f.changeValue("value", c.Delete, &value)
-	c.Value = value.V
+	if f.pass == writing {
+		f.put(name)
+		if *remove {
+			f.out = append(f.out, `"delete"`...)
+		} else {
+			f.out = append(f.out, `"put"`...)
+		}
+		return
+	}
+	switch text := f.text(MaxTypeBytes); string(text) {
+	case "put":
+		*remove = false
+	case "delete":
+		*remove = true
+	default:
+		f.fail(`%.32q is neither "put" nor "delete"`, text)
+	}
 }

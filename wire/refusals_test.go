@@ -125,11 +125,8 @@ func TestEveryRequestTypeHasAKindAndAName(t *testing.T) {
 		}
 		kinds[row.kind] = true
 		m := newMessage([]byte(row.typ))
-		if row.served && m == nil {
-			t.Errorf("%s is served without a message", row.typ)
-		}
-		if m != nil && RequestKindOf(m) != row.kind {
-			t.Errorf("%s: message of kind %v", row.typ, RequestKindOf(m))
+		if m == nil || RequestKindOf(m) != row.kind {
+			t.Errorf("%s: makes %#v", row.typ, m)
 		}
 	}
 	for k := KindAuth; k < kindEnd; k++ {
@@ -147,6 +144,35 @@ func TestEveryRequestTypeHasAKindAndAName(t *testing.T) {
 	}
 	if k := RequestKindOf(&AuthOK{}); k != KindUnknown {
 		t.Errorf("a broker's message from a client is %v", k)
+	}
+}
+
+// mission 202
+func TestRequestsThatAreNotServedDecodeAndAreAnsweredUnderTheirID(t *testing.T) {
+	seen := map[RequestKind]bool{}
+	for _, v := range loadVectors(t).JSON {
+		m, err := DecodeJSON([]byte(v.Text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := RequestKindOf(m)
+		if kind == KindUnknown || kind == KindExtension || kind.Served() {
+			continue
+		}
+		seen[kind] = true
+		want := AnswerUnsupported
+		if kind == KindPublishIdempotent {
+			want = AnswerRefusal
+		}
+		verdict := Judge(RoleControl, PhaseOpen, kind, true, Offer{Features: FeatureUnsupported})
+		if id := RequestIDOf(m); verdict.Action != want || !id.Set && kind != KindCacheWatch { // a watch has none
+			t.Errorf("%s: %v under the id %+v", v.Text, verdict.Action, id)
+		}
+	}
+	for kind := KindAuth; kind < kindEnd; kind++ {
+		if groupOf(kind) == "unserved" && kind != KindExtension && !seen[kind] {
+			t.Errorf("no vector of %v", kind)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func checkCuts(t *testing.T, r Region, payloads [][]byte, maxEvents, maxBytes in
 	t.Helper()
 	for len(payloads) > 0 {
 		n, size := 0, 0
-		for n < len(payloads) && n < maxEvents && (n == 0 || size+4+len(payloads[n]) <= maxBytes) {
+		for n < len(payloads) && (n == 0 || n < maxEvents && size+4+len(payloads[n]) <= maxBytes) {
 			size += 4 + len(payloads[n])
 			n++
 		}

@@ -17,8 +17,8 @@ const (
 	exitOther       = 1
 	exitUsage       = 2 // bad arguments, a missing setting, a missing confirmation
 	exitUnreachable = 3 // nothing could be reached, or the connection was lost
-	exitRefused     = 4 // a broker or the control plane refused
-	exitNotFound    = 5 // key or resource does not exist
+	exitRefused     = 4 // a broker, the control plane or the fault door refused
+	exitNotFound    = 5 // key, resource or actor does not exist
 )
 
 // usageError is a mistake on the command line or in the settings.
@@ -39,9 +39,12 @@ func exitCode(err error) int {
 	var argument *client.ArgumentError
 	var absent *absentError
 	var api *apiError
+	var door *faultRefusal
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &door):
+		return door.exit()
 	case errors.As(err, &usage), errors.As(err, &argument):
 		return exitUsage
 	case errors.As(err, &absent), errors.Is(err, client.ErrNotFound), errors.As(err, &api) && api.Status == http.StatusNotFound:

@@ -32,6 +32,7 @@ type Config struct {
 	Offload        transport.Offload
 	RequireALPN    bool
 	CipherSuites   []uint16
+	FaultDoor      bool
 }
 
 // DefaultConfig is what felixd runs with when nothing is set.
@@ -93,7 +94,7 @@ func (c Config) check() (wrong []error) {
 var clientVariables = [...]string{
 	"FELIX_INITIAL_MTU", "FELIX_CONTEXT", "FELIX_CONTEXT_FILE", "FELIX_ADDR", "FELIX_BROKERS", "FELIX_NAMESPACE", "FELIX_AUTH_TENANT", "FELIX_AUTH_TOKEN",
 	"FELIX_AUTH_TOKEN_FILE", "FELIX_TOKEN", "FELIX_CA_FILE", "FELIX_SERVER_NAME", "FELIX_CONTROLPLANE_URL", "FELIX_CONTROLPLANE_TOKEN",
-	"FELIX_CONTROLPLANE_TOKEN_FILE", "FELIX_CONTROLPLANE_CA", "FELIX_EFFORT", "FELIX_CONFORMANCE_VENV",
+	"FELIX_CONTROLPLANE_TOKEN_FILE", "FELIX_CONTROLPLANE_CA", "FELIX_FAULT_SOCKET", "FELIX_EFFORT", "FELIX_CONFORMANCE_VENV",
 }
 
 // unread names FELIX_ variables that nothing reads, with the nearest name that something does: a misspelled variable would

@@ -61,6 +61,7 @@ type daemon struct {
 	dev      devContext
 	failed   chan error // an HTTP server that ended by itself
 	applied  chan uint64
+	faults   *faultDoor // nil without --fault-door
 	closers  []func()
 }
 
@@ -71,7 +72,7 @@ func (d *daemon) run() (err error) {
 	defer cancel()
 	d.failed = make(chan error, 2)
 	d.applied = make(chan uint64, 1)
-	for _, start := range [...]func(context.Context) error{d.openData, d.startHealth, d.startCatalog, d.startNode, d.startClients, d.startAPI, d.becomeReady} {
+	for _, start := range [...]func(context.Context) error{d.openData, d.startHealth, d.startCatalog, d.startNode, d.startFaultDoor, d.startClients, d.startAPI, d.becomeReady} {
 		if err := start(ctx); err != nil {
 			return err
 		}
@@ -84,6 +85,7 @@ func (d *daemon) run() (err error) {
 		return &exitError{code: exitFailure, err: err}
 	case x := <-d.node.Failed(ctx):
 		d.ready.set("failed")
+		d.faults.end()
 		_ = d.node.Drain(expired())
 		return &exitError{code: exitFailure, err: fmt.Errorf("actor %s ended: %s", x.Path, terminationText(x))}
 	}
@@ -93,6 +95,7 @@ func (d *daemon) run() (err error) {
 func (d *daemon) drain(s os.Signal) error {
 	d.ready.set("draining")
 	fmt.Fprintf(d.stdout, "%s: draining, at most %s; a second signal stops at once\n", s, d.config.DrainTimeout)
+	d.faults.end() // a drain waits for actors, and would wait for a paused one
 	ctx, cancel := context.WithTimeout(context.Background(), d.config.DrainTimeout)
 	defer cancel()
 	done := make(chan error, 1)

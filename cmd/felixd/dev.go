@@ -55,6 +55,9 @@ func (d *daemon) greet() {
 	fmt.Fprintf(d.stdout, "  api          %s\n", d.dev.ControlPlane)
 	fmt.Fprintf(d.stdout, "  health       %s/ready, /live, /metrics\n", d.dev.HTTP)
 	fmt.Fprintf(d.stdout, "  credentials  %s\n", d.data.file(devFile))
+	if d.faults != nil {
+		fmt.Fprintf(d.stdout, "  FAULT DOOR   %s: whoever may write to it can break this daemon\n", d.data.file(faultSocket))
+	}
 	fmt.Fprintf(d.stdout, "  tenant %s, namespace %s, streams %s, caches %s; all in memory: a restart forgets them\n\n",
 		devTenant, devNamespace, join(devStreams[:]), join(devCaches[:]))
 	fmt.Fprintf(d.stdout, "try next, in a second terminal:\n")

@@ -56,6 +56,7 @@ func settings() []*setting {
 			c.CipherSuites, err = transport.ParseCipherSuites(v)
 			return err
 		}},
+		{flag: "fault-door", unit: "bool", variable: "FELIX_FAULT_DOOR", value: "false", help: "open fault.sock in the data directory: whoever may write to it can crash, pause and slow actors", parse: boolean(func(c *Config) *bool { return &c.FaultDoor })},
 	}
 }
 

@@ -25,14 +25,22 @@ type Entry struct {
 // Table is every campaign, sorted by name. The caller owns the slice.
 func Table() []Entry {
 	return []Entry{
+		{"aborted_streams", 2000, 100_000, "streams broken off at any point of a request (test/hostile)"},
 		{"actor_panic_rounds", 1000, 1000, "panics of one spawned actor, each settling all it had accepted (actors)"},
+		{"busy_seconds", 4, 30, "seconds with every core taken by slowed shards (test/hostile)"},
 		{"conformance_rounds", 1, 20, "rounds of the whole suite with an unmodified client (test/conformance)"},
 		{"credit_stress_ops", 20_000, 1_000_000, "operations on a permit pool from several goroutines (actors)"},
+		{"frame_versions", 600, 65_535, "frame versions tried on a stream, both ends of the range among them (test/hostile)"},
 		{"fuzz_seconds", 10, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},
+		{"junk_connections", 100, 2000, "connections with bytes of other protocols, for each port (test/hostile)"},
+		{"killed_brokers", 1, 30, "brokers killed under clients with open requests (test/hostile)"},
 		{"lifecycle_panics", 1000, 1000, "panics injected at each lifecycle message and each place of a batch (actors)"},
 		{"mailbox_stress_ops", 50_000, 2_000_000, "posts, turns and stops on one mailbox from several goroutines (actors)"},
 		{"malformed_frames", 20_000, 1_000_000, "damaged frames sent to a decoder or a listening broker (wire, sessionactor)"},
 		{"property_checks", 100, 10_000, "random cases for each property beside its naive twin (all cores)"},
+		{"replayed_flights", 3, 10, "times a recorded connection is sent again (test/hostile)"},
+		{"silent_connections", 100, 500, "connections that never sign in, and as many unfinished handshakes (test/hostile)"},
+		{"sim_seeds", 500, 2000, "worlds of brokers, clients and faults, each played twice (sim)"},
 		{"stream_churn_rounds", 2000, 50_000, "streams opened and finished on one connection (transport, sessionactor)"},
 		{"token_cases", 5000, 200_000, "damaged tokens and permissions given to a verifier (controlplane/auth)"},
 	}

@@ -139,14 +139,21 @@ func (n *Node) Failed(ctx context.Context) <-chan actors.Terminated {
 // Drain takes no more connections, lets the sessions finish what is open, then the shards. It returns ctx's error when
 // that takes too long; what is left then is named by the error.
 func (n *Node) Drain(ctx context.Context) error {
-	if err := n.drained(ctx, "sessions", func(done func()) error {
-		return n.listener.TrySend(&sessionactor.Drain{Done: done}, 0)
-	}); err != nil {
+	if err := n.drained(ctx, "sessions", n.DrainSessions); err != nil {
 		return err
 	}
-	return n.drained(ctx, "shards", func(done func()) error {
-		return n.host.TrySend(&shardactor.DrainAll{Done: done}, 0)
-	})
+	return n.drained(ctx, "shards", n.DrainShards)
+}
+
+// DrainSessions is the first half of Drain for whoever must not wait: done is called once no session is left. An error says that
+// nothing was asked: the listener has ended, or has no room for the question now.
+func (n *Node) DrainSessions(done func()) error {
+	return n.listener.TrySend(&sessionactor.Drain{Done: done}, 0)
+}
+
+// DrainShards is the second half.
+func (n *Node) DrainShards(done func()) error {
+	return n.host.TrySend(&shardactor.DrainAll{Done: done}, 0)
 }
 
 // drainRetry is how long Drain waits for room in a mailbox that is full; a turn makes some.
@@ -179,7 +186,7 @@ func (n *Node) Close(ctx context.Context) error { return n.System.Shutdown(ctx) 
 
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
-	admission, frames, partial := o.Admission, o.Frames, o.Partial
+	admission, frames, partial, preauth := o.Admission, o.Frames, o.Partial, o.Preauth
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
@@ -187,6 +194,8 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_queue_slots_budget", Help: "Limit of felix_publish_queue_slots."}, func() float64 { return float64(admission.Limits().Slots) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_bytes", Help: "Bytes of frames read from clients whose requests have no outcome yet."}, func() float64 { _, b := frames.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_budget_bytes", Help: "Limit of felix_frame_bytes."}, func() float64 { _, b := frames.Limit(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams", Help: "Streams of clients that have not signed in, beyond the first of each connection."}, func() float64 { return float64(preauth.Used()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams_budget", Help: "Limit of felix_preauth_streams; connections that open more are closed as overload."}, func() float64 { return float64(preauth.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
 	)

@@ -107,7 +107,7 @@ func TestARefusalForWantOfAPermissionNamesThePermission(t *testing.T) {
 func TestEveryRequestThatNamesAnotherTenantIsForbidden(t *testing.T) {
 	foreign := published("hello", 1)
 	foreign.Tenant, foreign.Flags, foreign.RequestID, foreign.Ack = []byte("t2"), wire.FlagPublishBatch|wire.FlagPublishAcked, 1, wire.AckPerBatch
-	frames := map[string]Frame{"publish": binary(foreign)}
+	frames := map[string]Frame{"publish": binaryFrame(foreign)}
 	for typ, rest := range map[string]string{
 		"subscribe": `"stream":"s"`, "stream_shards": `"stream":"s","request_id":1`,
 		"cache_shards": `"cache":"c","request_id":1`, "shard_owners": `"name":"s","kind":"stream","request_id":1`,
@@ -133,11 +133,11 @@ func TestTheRightToPublishIsJudgedForEachStreamAnew(t *testing.T) {
 	s.Settle(s.Frame(acked(1)).Token, Answer{})
 	other := published("hello", 1)
 	other.Tenant, other.Flags, other.RequestID, other.Ack = []byte("t2"), wire.FlagPublishBatch|wire.FlagPublishAcked, 2, wire.AckPerBatch
-	if q := s.Frame(binary(other)); q.Do != Nothing {
+	if q := s.Frame(binaryFrame(other)); q.Do != Nothing {
 		t.Fatal("the right of the stream before was used")
 	}
 	// A refused stream does not become the one that was allowed.
-	if q := s.Frame(binary(other)); q.Do != Nothing {
+	if q := s.Frame(binaryFrame(other)); q.Do != Nothing {
 		t.Fatal("refused once and taken then")
 	}
 	if q := s.Frame(acked(3)); q.Do != Publish {

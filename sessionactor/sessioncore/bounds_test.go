@@ -113,7 +113,7 @@ func TestAStoredRegionKeepsLittleOfItsFrameAlive(t *testing.T) {
 	keyed := published("hello", 1)
 	keyed.Flags |= wire.FlagPublishKeyed
 	keyed.Keyed, keyed.Key = true, make([]byte, wire.MaxKeyBytes)
-	for name, f := range map[string]Frame{"a long key": binary(keyed), "bytes behind the last payload": trailing} {
+	for name, f := range map[string]Frame{"a long key": binaryFrame(keyed), "bytes behind the last payload": trailing} {
 		s := open(t, todayOffered(), rights{})
 		q := s.Frame(f)
 		if q.Do != Publish || string(q.Framed[RegionHeadroom:]) != string(published("hello", 1).Region) {
@@ -139,7 +139,7 @@ func TestTheRoomInFrontOfARegionTakesAnEventHeader(t *testing.T) {
 	rich.Flags |= wire.FlagPublishAcked | wire.FlagPublishKeyed
 	rich.RequestID, rich.Ack, rich.Keyed, rich.Key = 5, wire.AckPerMessage, true, []byte("key")
 	for _, p := range []*wire.Publish{least, rich, published("", 0)} {
-		q := open(t, todayOffered(), rights{}).Frame(binary(p))
+		q := open(t, todayOffered(), rights{}).Frame(binaryFrame(p))
 		if q.Do != Publish {
 			t.Fatalf("not taken: %+v", p)
 		}

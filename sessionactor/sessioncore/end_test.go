@@ -1,7 +1,6 @@
 package sessioncore
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,7 +100,8 @@ func TestAfterAbandonWhatIsOpenKeepsItsPermitsUntilItsOutcomeAndNothingIsSent(t 
 func TestABadHeaderEndsTheStreamAfterWhatItOwes(t *testing.T) {
 	s := open(t, todayOffered(), rights{})
 	q := s.Frame(acked(1))
-	s.BadFrame(errors.New("magic"))
+	_, bad := wire.ParseHeader([]byte("HTTP/1.1 200"), wire.MaxPayload)
+	s.BadFrame(bad)
 	if s.Finished() || !strings.Contains(s.Ended(), "magic") {
 		t.Fatalf("finished %v, ended %q", s.Finished(), s.Ended())
 	}

@@ -79,7 +79,7 @@ func published(p string, n int) *wire.Publish {
 	return out
 }
 
-func binary(p *wire.Publish) Frame {
+func binaryFrame(p *wire.Publish) Frame {
 	b := wire.AppendPublish(nil, p)
 	return frameOf(p.Flags, b[wire.HeaderSize:])
 }
@@ -88,10 +88,10 @@ func acked(id uint64) Frame {
 	p := published("hello", 1)
 	p.Flags |= wire.FlagPublishAcked
 	p.RequestID, p.Ack = id, wire.AckPerBatch
-	return binary(p)
+	return binaryFrame(p)
 }
 
-func unacked() Frame { return binary(published("hello", 1)) }
+func unacked() Frame { return binaryFrame(published("hello", 1)) }
 
 // cut shortens a frame so that it does not decode.
 func cut(f Frame, n int) Frame { return Frame{Flags: f.Flags, Buffer: f.Buffer[:len(f.Buffer)-n]} }

@@ -184,8 +184,8 @@ func TestAnIdempotentPublishIsRefusedInJSONUnderItsRequestID(t *testing.T) {
 	p.Flags |= wire.FlagPublishAcked | wire.FlagPublishIdempotent
 	p.RequestID, p.Ack, p.ProducerID = 11, wire.AckPerBatch, 99
 	for name, f := range map[string]Frame{
-		"binary":    binary(p),
-		"malformed": cut(binary(p), 2),
+		"binary":    binaryFrame(p),
+		"malformed": cut(binaryFrame(p), 2),
 		"JSON":      text(`{"type":"publish_idempotent","tenant_id":"t1","namespace":"default","stream":"orders","payloads":["YQ=="],"request_id":11,"producer_id":1,"sequence":0}`),
 	} {
 		s := open(t, todayOffered(), rights{})

@@ -17,12 +17,12 @@ func quiet() map[string]Frame {
 	at := `"type":"publish","tenant_id":"t1","namespace":"default","stream":"orders"`
 	return map[string]Frame{
 		"well formed":                          unacked(),
-		"keyed":                                binary(keyed),
+		"keyed":                                binaryFrame(keyed),
 		"empty frame":                          frameOf(wire.FlagPublishBatch, nil),
 		"cut short":                            cut(unacked(), 1),
-		"keyed and cut short":                  cut(binary(keyed), 9),
+		"keyed and cut short":                  cut(binaryFrame(keyed), 9),
 		"count beyond its bytes":               frameOf(wire.FlagPublishBatch, []byte("\x00\x02t1\x00\x01n\x00\x01s\xff\xff\xff\xff")),
-		"another tenant":                       binary(foreign),
+		"another tenant":                       binaryFrame(foreign),
 		"JSON":                                 text(`{%s,"payload":"YQ=="}`, at),
 		"JSON with an id":                      text(`{%s,"payload":"YQ==","request_id":4}`, at),
 		"JSON that wants none":                 text(`{%s,"payload":"YQ==","request_id":4,"ack":"none"}`, at),

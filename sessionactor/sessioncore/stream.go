@@ -40,6 +40,8 @@ type Stream struct {
 	draining bool
 	gone     bool   // nobody reads answers any more
 	over     string // why nothing more is read; "" = it goes on
+	fault    string // what the stream was ended for, see Fault
+	refused  string // see TakeRefusal
 	dropped  int    // frames that were passed over without an answer
 
 	publish wire.Publish // of the frame at hand
@@ -181,6 +183,25 @@ func (s *Stream) Finished() bool { return s.over != "" && s.open.count == 0 && l
 // Dropped counts frames that were passed over in silence.
 func (s *Stream) Dropped() int { return s.dropped }
 
+// Fault names what the broker ended the stream for, as a metric label: bad_magic, bad_version, too_long, partial_frames,
+// not_possible, or the code of the refusal that was its last answer. "" when it was not the broker that ended it.
+func (s *Stream) Fault() string { return s.fault }
+
+// TakeRefusal names what the stream itself refused since the last call, as a metric label: the code, or unsupported. Each
+// call of Frame or TooMuch refuses at most one request. "" is none.
+func (s *Stream) TakeRefusal() string {
+	r := s.refused
+	s.refused = ""
+	return r
+}
+
+// endFor ends the stream for a fault of its client.
+func (s *Stream) endFor(fault, why string) {
+	if s.over == "" {
+		s.over, s.fault = why, fault
+	}
+}
+
 // End makes the stream take nothing more. What is open still gets its answers.
 func (s *Stream) End(why string) {
 	if s.over == "" {
@@ -240,13 +261,28 @@ func (s *Stream) take(sl slot) Token {
 }
 
 // BadFrame takes a header that is none: nothing behind it can be trusted.
-func (s *Stream) BadFrame(err error) { s.End("bad frame: " + err.Error()) }
+func (s *Stream) BadFrame(err error) { s.endFor(faultOf(err), "bad frame: "+err.Error()) }
+
+func faultOf(err error) string {
+	var bad *wire.FrameError
+	if errors.As(err, &bad) {
+		switch bad.Kind {
+		case wire.BadMagic:
+			return "bad_magic"
+		case wire.BadVersion:
+			return "bad_version"
+		case wire.TooLong:
+			return "too_long"
+		}
+	}
+	panic(fmt.Sprintf("sessioncore: a framer does not fail with %v", err))
+}
 
 // TooMuch ends the stream because its connection, or the node, has too many bytes of unfinished frames.
 func (s *Stream) TooMuch() {
 	f := wire.Refuse(wire.CodeOverloaded, "too many bytes of unfinished frames; send fewer large frames at a time and repeat this one").WithReason("partial_frames", 100)
 	s.settleNow(slot{form: formMessage}, Answer{Refusal: &f})
-	s.End("too many bytes of unfinished frames")
+	s.endFor("partial_frames", "too many bytes of unfinished frames")
 }
 
 func (s *Stream) binary(f Frame) Request {
@@ -288,6 +324,9 @@ func (s *Stream) json(f Frame) Request {
 		return s.jsonPublish(m.Publish())
 	}
 	sl := slot{kind: kind, form: formMessage, message: m, unsupported: unsupported(kind, m, f)}
+	if kind == wire.KindPublishIdempotent {
+		sl.answerPublish(wire.RequestIDOf(m))
+	}
 	if !s.judge(kind, true, sl, nil) {
 		return Request{}
 	}
@@ -302,8 +341,11 @@ func unsupported(kind wire.RequestKind, m wire.Message, f Frame) *wire.Unsupport
 	if x, ok := m.(*wire.Extension); ok {
 		return x.Answer()
 	}
-	if kind != wire.KindUnknown {
+	if kind.Served() {
 		return nil
+	}
+	if kind != wire.KindUnknown {
+		return &wire.Unsupported{RequestType: m.MessageType(), RequestID: wire.RequestIDOf(m)}
 	}
 	typ, requestID, _ := wire.PeekJSON(f.Payload()) // of a type that only a broker sends; it decoded, so it has no mistake
 	return &wire.Unsupported{RequestType: typ, RequestID: requestID}
@@ -334,13 +376,19 @@ func (s *Stream) badJSON(f Frame, err error) {
 	var unknown *wire.UnknownTypeError
 	if errors.As(err, &unknown) {
 		sl.unsupported = unknown.Answer()
-		if unknown.Kind == wire.KindPublishIdempotent {
-			sl.answerPublish(unknown.RequestID)
-		}
 		s.judge(unknown.Kind, true, sl, nil)
 		return
 	}
-	_, requestID, _ := wire.PeekJSON(f.Payload())
+	typ, requestID, peekErr := wire.PeekJSON(f.Payload())
+	if kind := wire.KindOfType(typ); peekErr == nil && kind != wire.KindUnknown && !kind.Served() {
+		// That it is malformed too is of no use to a client that cannot be served either way.
+		sl.unsupported = &wire.Unsupported{RequestType: typ, RequestID: requestID}
+		if kind == wire.KindPublishIdempotent {
+			sl.answerPublish(requestID)
+		}
+		s.judge(kind, true, sl, nil)
+		return
+	}
 	kind, asksAnswer := peekPublish(f.Payload())
 	owed := kind != wire.KindPublish || asksAnswer
 	if kind == wire.KindPublish || kind == wire.KindPublishIdempotent {
@@ -377,11 +425,11 @@ func (s *Stream) carryOut(v wire.Verdict, sl slot, cause error) {
 		s.settleNow(sl, Answer{Refusal: &f})
 	case wire.AnswerRefusalAndEnd:
 		s.settleNow(sl, Answer{Refusal: &f})
-		s.End(f.Code.String())
+		s.endFor(f.Code.String(), f.Code.String())
 	case wire.AnswerUnsupported:
 		s.settleNow(sl, Answer{Message: sl.unsupported})
 	case wire.EndSilently:
-		s.End("request not possible on this stream")
+		s.endFor("not_possible", "request not possible on this stream")
 	case wire.Drop:
 		s.dropped++
 	default:
@@ -390,7 +438,13 @@ func (s *Stream) carryOut(v wire.Verdict, sl slot, cause error) {
 }
 
 // settleNow answers a request that was not let in. It keeps its place in the order.
-func (s *Stream) settleNow(sl slot, a Answer) { s.Settle(s.take(sl), a) }
+func (s *Stream) settleNow(sl slot, a Answer) {
+	s.refused = "unsupported"
+	if a.Refusal != nil {
+		s.refused = a.Refusal.Code.String()
+	}
+	s.Settle(s.take(sl), a)
+}
 
 // admitPublish checks the right to publish.
 func (s *Stream) admitPublish(sl slot, p *wire.Publish, framed []byte) Request {
@@ -443,7 +497,7 @@ func (s *Stream) AuthenticatedAs(t Token, auth *wire.Auth, grants Grants, refusa
 	}
 	if refusal != nil {
 		s.Settle(t, Answer{Refusal: refusal})
-		s.End(refusal.Code.String())
+		s.endFor(refusal.Code.String(), refusal.Code.String())
 		return
 	}
 	s.grants, s.phase = grants, wire.PhaseOpen

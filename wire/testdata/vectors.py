@@ -144,6 +144,7 @@ def frames():
 
 TNS = '"tenant_id":"t1","namespace":"default","stream":"demo"'
 TNC = '"tenant_id":"t1","namespace":"default","cache":"primary"'
+TNSG = TNS + ',"shard":0,"group":"workers","request_id":8'
 
 TEXTS = [
     '{"type":"ok"}',
@@ -210,6 +211,116 @@ TEXTS = [
     '{"type":"shard_owners_view","owners":[],"request_id":1}',
     '{"type":"shard_owners_view","owners":[{"shard":0,"generation":0},{"shard":1,"node_id":"b",'
     '"addr":"10.0.0.5:5000","generation":7,"unavailable":"moving"}],"request_id":1}',
+    # numbered and conditional publishes
+    '{"type":"producer_init","request_id":1}',
+    '{"type":"producer_init_ok","request_id":1,"producer_id":18446744073709551615}',
+    '{"type":"publish_idempotent",' + TNS + ',"payloads":["YQ==","YmM="],"request_id":9,"producer_id":3735928559,'
+    '"sequence":7}',
+    '{"type":"publish_idempotent",' + TNS + ',"payloads":[],"key":"","request_id":9,'
+    '"producer_id":18446744073709551615,"sequence":18446744073709551615}',
+    '{"type":"publish_if",' + TNS + ',"payloads":["YQ=="],"expected_offset":0,"request_id":3}',
+    '{"type":"publish_if",' + TNS + ',"payloads":["YQ=="],"key":"azE=","expected_offset":18446744073709551615,'
+    '"request_id":3}',
+    '{"type":"publish_refused","request_id":9,"reason":{"sequence_gap":{"expected":4}},"message":"4 comes next"}',
+    '{"type":"publish_refused","request_id":9,"reason":"unknown_producer","message":"m"}',
+    '{"type":"publish_refused","request_id":9,"reason":"sequence_expired","message":"m"}',
+    '{"type":"publish_refused","request_id":9,"reason":"sequence_reused","message":""}',
+    '{"type":"publish_refused","request_id":9,"reason":{"not_leader":{"node_id":"b","addr":"10.0.0.5:5000"}},'
+    '"message":"m"}',
+    '{"type":"publish_refused","request_id":9,"reason":{"not_leader":{"node_id":"b"}},"message":"m"}',
+    '{"type":"publish_refused","request_id":9,"reason":{"offset_mismatch":{"tail":18446744073709551615}},'
+    '"message":"m"}',
+    # reading without a subscription
+    '{"type":"offset_for_time",' + TNS + ',"shard":2,"at_micros":1760000000000000,"request_id":4}',
+    '{"type":"offset_value","offset":77,"request_id":4}',
+    '{"type":"offset_value","request_id":4}',
+    '{"type":"stream_read",' + TNS + ',"shard":0,"from":5,"max_records":0,"max_bytes":0,"request_id":4}',
+    '{"type":"stream_read",' + TNS + ',"shard":1,"from":5,"end":9,"max_records":100,"max_bytes":4194304,"request_id":4}',
+    '{"type":"stream_records","records":[],"next_offset":5,"request_id":4}',
+    '{"type":"stream_records","records":[{"offset":5,"payload":"YQ==","timestamp_micros":1760000000000000},'
+    '{"offset":7,"payload":"","publisher":"alice","timestamp_micros":0}],"next_offset":8,"request_id":4}',
+    # conditional cache writes, watches, counters
+    '{"type":"cache_put_if",' + TNC + ',"key":"k","value":"djE=","condition":"absent","request_id":5}',
+    '{"type":"cache_put_if",' + TNC + ',"key":"k","value":"","ttl_ms":200,"condition":{"version":18446744073709551615},'
+    '"request_id":5}',
+    '{"type":"cache_delete_if",' + TNC + ',"key":"k","version":9,"request_id":5}',
+    '{"type":"cache_condition_result","applied":true,"version":10,"request_id":5}',
+    '{"type":"cache_condition_result","applied":false,"request_id":5}',
+    '{"type":"cache_watch",' + TNC + ',"key":"k"}',
+    '{"type":"cache_watch",' + TNC + ',"prefix":"","shard":3,"from_offset":0,"subscription_id":8}',
+    '{"type":"cache_watch",' + TNC + ',"prefix":"sessions/","retained":true}',
+    '{"type":"cache_watch_started","subscription_id":1,"resume_offset":40,"resnapshot":false}',
+    '{"type":"cache_watch_started","subscription_id":1,"resume_offset":40,"resnapshot":true,"retained_count":0}',
+    '{"type":"cache_event","key":"k","value":"djE=","offset":41,"expires_at_millis":1760000000000}',
+    '{"type":"cache_event","key":"","offset":42,"expires_at_millis":0}',
+    '{"type":"cache_watch_lagged","resume_from":43}',
+    '{"type":"counter_add",' + TNC + ',"key":"hits","delta":-9223372036854775808,"request_id":6}',
+    '{"type":"counter_add",' + TNC + ',"key":"hits","delta":9223372036854775807,"request_id":6}',
+    '{"type":"counter_get",' + TNC + ',"key":"hits","request_id":6}',
+    '{"type":"counter_value","value":-1,"request_id":6}',
+    '{"type":"counter_value","request_id":6}',
+    # commits
+    '{"type":"commit",' + TNS + ',"entity_key":"ZQ==","event":"aGk=","changes":[],"request_id":7}',
+    '{"type":"commit",' + TNS + ',"entity_key":"","event":"","changes":[{"op":"put","key":"a","value":"AQ=="},'
+    '{"op":"delete","key":"b"},{"op":"put","key":"","value":""}],"request_id":7,"expected_offset":12}',
+    '{"type":"commit_ok","request_id":7,"offset":12}',
+    '{"type":"state_get",' + TNS + ',"entity_key":"ZQ==","key":"a","request_id":7}',
+    '{"type":"state_value","value":"AQ==","version":12,"as_of":13,"request_id":7}',
+    '{"type":"state_value","value":null,"request_id":7}',
+    # consumer groups
+    '{"type":"group_poll",' + TNSG + ',"max_records":32,"wait_ms":0}',
+    '{"type":"group_poll",' + TNSG + ',"max_records":4294967295,"wait_ms":5000,"consumer":"worker-1","reclaim":true,'
+    '"visibility_ms":30000}',
+    '{"type":"group_ack",' + TNSG + ',"offset":5}',
+    '{"type":"group_nack",' + TNSG + ',"offset":5}',
+    '{"type":"group_nack",' + TNSG + ',"offset":5,"delay_ms":1000,"attempts":2}',
+    '{"type":"group_extend",' + TNSG + ',"offset":5,"attempts":1,"extend_ms":30000}',
+    '{"type":"group_dead_letter",' + TNSG + ',"offset":5}',
+    '{"type":"group_dead_letters",' + TNSG + '}',
+    '{"type":"group_discard",' + TNSG + ',"offset":5}',
+    '{"type":"group_redrive",' + TNSG + ',"offset":5}',
+    '{"type":"group_seek",' + TNSG + ',"start":"earliest"}',
+    '{"type":"group_seek",' + TNSG + ',"start":"latest","if_new":true}',
+    '{"type":"group_seek",' + TNSG + ',"start":{"offset":18446744073709551615}}',
+    '{"type":"group_describe",' + TNSG + '}',
+    '{"type":"group_delete",' + TNSG + '}',
+    '{"type":"group_records","records":[],"request_id":8}',
+    '{"type":"group_records","records":[{"offset":5,"payload":"YQ==","attempts":1},{"offset":3,"payload":"",'
+    '"attempts":0,"skipped_before":2,"publisher":"alice","timestamp_micros":0}],"request_id":8}',
+    '{"type":"group_dead_letter_list","offsets":[],"request_id":8}',
+    '{"type":"group_dead_letter_list","offsets":[0,7,18446744073709551615],"request_id":8}',
+    '{"type":"group_extended","visible_ms":30000,"request_id":8}',
+    '{"type":"group_position","offset":5,"moved":false,"request_id":8}',
+    '{"type":"group_info","committed":5,"tail":9,"in_flight":1,"owed":2,"dead_letters":3,"request_id":8}',
+    '{"type":"group_info","tail":9,"in_flight":0,"owed":0,"dead_letters":0,"request_id":8}',
+    '{"type":"group_deleted","existed":true,"request_id":8}',
+    # inspection
+    '{"type":"shard_inspect","tenant_id":"t1","namespace":"default","name":"demo","kind":"stream","shard":3,'
+    '"request_id":9}',
+    '{"type":"shard_inspect_info","view":{"node_id":"","shards":1,"role":"leader","phase":"active","serving":true},'
+    '"request_id":9}',
+    '{"type":"shard_inspect_info","view":{"node_id":"a","shards":4,"role":"leader","phase":"fencing","serving":false,'
+    '"reason":"fencing","detail":"waiting for b","generation":7,"assignment":{"generation":7,"leader":"a",'
+    '"replicas":["b","c"],"draining":true,"successor":"c"},"fence":{"took":[],"pending":["b","c"],"attempts":2,'
+    '"retry_in_ms":400},"lease":{"held":true,"remaining_ms":900},"tail":1000,"committed":990,"accepted_generation":7,'
+    '"replicas":[{"node_id":"b","role":"follower","next_offset":995,"lag":5,"fence":false,"state":"halted",'
+    '"halted":"diverged"},{"node_id":"c","role":"learner","fence":true}]},"request_id":9}',
+    '{"type":"shard_inspect_info","view":{"node_id":"a","shards":0,"role":"none","phase":"of_a_later_version",'
+    '"serving":false,"assignment":{"generation":0,"leader":"","replicas":[],"draining":false},"fence":{"took":["b"],'
+    '"pending":[],"attempts":0},"lease":{"held":false}},"request_id":9}',
+    '{"type":"subscriptions_list","request_id":9}',
+    '{"type":"subscriptions_list","request_id":9,"filter":{},"limit":1000,"cursor":{"tenant_id":"t1",'
+    '"namespace":"default","stream":"demo","shard":3,"subscriber_id":17}}',
+    '{"type":"subscriptions_list","request_id":9,"filter":{"tenant_id":"t1","namespace":"default","stream":"demo",'
+    '"shard":0,"principal":"p:billing","dropping":false}}',
+    '{"type":"subscriptions_list_info","node_id":"","subscriptions":[],"request_id":9}',
+    '{"type":"subscriptions_list_info","node_id":"a","subscriptions":[{"tenant_id":"t1","namespace":"default",'
+    '"stream":"demo","shard":3,"subscriber_id":17,"subscription_id":9,"connection":42,"peer":"10.0.0.7:51234",'
+    '"principal":"p:billing","policy":"drop_new","depth":1024,"capacity":1024,"dropped":3812,"position":1040,'
+    '"tail":1048,"age_ms":61000},{"tenant_id":"t1","namespace":"default","stream":"demo","shard":3,'
+    '"subscriber_id":18,"policy":"block","depth":0,"capacity":512,"dropped":0,"tail":1048,"age_ms":0}],'
+    '"next_cursor":{"tenant_id":"t1","namespace":"default","stream":"demo","shard":3,"subscriber_id":18},'
+    '"request_id":9}',
 ]
 
 ACCEPTED = [
@@ -231,6 +342,36 @@ ACCEPTED = [
      '{"type":"publish",' + TNS + ',"payload":""}'),
     ("explicit modulo", '{"type":"stream_shards_view","shards":4,"request_id":1,"routing":"modulo"}',
      '{"type":"stream_shards_view","shards":4,"request_id":1}'),
+    ("explicit zeros and falses of members that are left out",
+     '{"type":"group_nack",' + TNSG + ',"offset":5,"delay_ms":0,"attempts":0}', '{"type":"group_nack",' + TNSG + ',"offset":5}'),
+    ("null for members with a default",
+     '{"type":"group_poll",' + TNSG + ',"max_records":1,"wait_ms":null,"consumer":null,"reclaim":null,"visibility_ms":null}',
+     '{"type":"group_poll",' + TNSG + ',"max_records":1,"wait_ms":0}'),
+    ("members with a default left out", '{"type":"stream_read",' + TNS + ',"shard":0,"from":5,"request_id":4}',
+     '{"type":"stream_read",' + TNS + ',"shard":0,"from":5,"max_records":0,"max_bytes":0,"request_id":4}'),
+    ("a watch that started, without resnapshot", '{"type":"cache_watch_started","subscription_id":1,"resume_offset":4}',
+     '{"type":"cache_watch_started","subscription_id":1,"resume_offset":4,"resnapshot":false}'),
+    ("a counter that was never written", '{"type":"counter_value","value":null,"request_id":6}',
+     '{"type":"counter_value","request_id":6}'),
+    ("a change without expiry", '{"type":"cache_event","key":"k","value":null,"offset":4}',
+     '{"type":"cache_event","key":"k","offset":4,"expires_at_millis":0}'),
+    ("a record without attempts", '{"type":"group_records","request_id":8,"records":[{"payload":"","offset":5}]}',
+     '{"type":"group_records","records":[{"offset":5,"payload":"","attempts":0}],"request_id":8}'),
+    ("a commit without changes", '{"type":"commit",' + TNS + ',"entity_key":"","event":"","request_id":7}',
+     '{"type":"commit",' + TNS + ',"entity_key":"","event":"","changes":[],"request_id":7}'),
+    ("a change whose op comes last, and a delete with a value",
+     '{"type":"commit",' + TNS + ',"entity_key":"","event":"","request_id":7,"changes":[{"value":"AQ==","key":"a","op":"put"},'
+     '{"value":"AQ==","key":"b","op":"delete"},{"op":"delete","key":"c","value":{"x":1}}]}',
+     '{"type":"commit",' + TNS + ',"entity_key":"","event":"","changes":[{"op":"put","key":"a","value":"AQ=="},'
+     '{"op":"delete","key":"b"},{"op":"delete","key":"c"}],"request_id":7}'),
+    ("white space in a reason", '{"type":"publish_refused","request_id":9,"reason": { "sequence_gap" : { "x" : 1 , "expected" : 4 } } ,"message":""}',
+     '{"type":"publish_refused","request_id":9,"reason":{"sequence_gap":{"expected":4}},"message":""}'),
+    ("no lists in the view of a shard",
+     '{"type":"shard_inspect_info","request_id":9,"view":{"node_id":"a","shards":0,"role":"none","phase":"closed","serving":false,'
+     '"assignment":{"generation":1,"leader":"b","replicas":null},"fence":{},"lease":null,"replicas":[]}}',
+     '{"type":"shard_inspect_info","view":{"node_id":"a","shards":0,"role":"none","phase":"closed","serving":false,'
+     '"assignment":{"generation":1,"leader":"b","replicas":[],"draining":false},"fence":{"took":[],"pending":[],"attempts":0}},'
+     '"request_id":9}'),
     ("no ports", '{"type":"auth_ok","server_flags":1,"listener_ports":[]}', '{"type":"auth_ok","server_flags":1}'),
 ]
 
@@ -265,13 +406,44 @@ def refused_json():
         ("bad escape", '{"type":"extension","name":"\\x"}', None),
         ("raw control character", '{"type":"extension","name":"\n"}', None),
         ("nested too deep", deep, None), ("trailing comma", '{"type":"ok",}', None),
+        ("reason that nobody knows", '{"type":"publish_refused","request_id":9,"reason":"bad_weather","message":""}', 9),
+        ("reason without its data", '{"type":"publish_refused","request_id":9,"reason":"sequence_gap","message":""}', 9),
+        ("reason with data it does not have",
+         '{"type":"publish_refused","request_id":9,"reason":{"unknown_producer":{}},"message":""}', 9),
+        ("reason with an empty object", '{"type":"publish_refused","request_id":9,"reason":{},"message":""}', 9),
+        ("reason with data that is incomplete",
+         '{"type":"publish_refused","request_id":9,"reason":{"offset_mismatch":{}},"message":""}', 9),
+        ("two reasons", '{"type":"publish_refused","request_id":9,"reason":{"sequence_gap":{"expected":4},'
+         '"offset_mismatch":{"tail":1}},"message":""}', 9),
+        ("condition that is none", '{"type":"cache_put_if","request_id":5,' + TNC + ',"key":"k","value":"","condition":"present"}', 5),
+        ("condition with another member",
+         '{"type":"cache_put_if","request_id":5,' + TNC + ',"key":"k","value":"","condition":{"offset":1}}', 5),
+        ("text for a boolean", '{"type":"cache_condition_result","request_id":5,"applied":"true"}', 5),
+        ("null for a required boolean", '{"type":"cache_condition_result","request_id":5,"applied":null}', 5),
+        ("one past i64", '{"type":"counter_add","request_id":6,' + TNC + ',"key":"k","delta":9223372036854775808}', 6),
+        ("one before i64", '{"type":"counter_add","request_id":6,' + TNC + ',"key":"k","delta":-9223372036854775809}', 6),
+        ("minus zero for a signed integer", '{"type":"counter_add","request_id":6,' + TNC + ',"key":"k","delta":-0}', 6),
+        ("fraction for a signed integer", '{"type":"counter_add","request_id":6,' + TNC + ',"key":"k","delta":-1.0}', 6),
+        ("change that is neither put nor delete", '{"type":"commit","request_id":7,' + TNS + ',"entity_key":"","event":"",'
+         '"changes":[{"op":"swap","key":"a"}]}', 7),
+        ("put without a value", '{"type":"commit","request_id":7,' + TNS + ',"entity_key":"","event":"",'
+         '"changes":[{"op":"put","key":"a"}]}', 7),
+        ("value missing on a state miss", '{"type":"state_value","request_id":7}', 7),
+        ("poll without a group", '{"type":"group_poll","request_id":8,' + TNS + ',"shard":0,"max_records":1}', 8),
+        ("seek without a start", '{"type":"group_seek",' + TNSG + '}', 8),
+        ("seek to null", '{"type":"group_seek",' + TNSG + ',"start":null}', 8),
+        ("dead letters out of order", '{"type":"group_dead_letter_list","request_id":8,"offsets":[7,3]}', 8),
+        ("dead letter given twice", '{"type":"group_dead_letter_list","request_id":8,"offsets":[3,3]}', 8),
+        ("list of objects given twice", '{"type":"group_records","request_id":8,"records":[],"records":[]}', 8),
+        ("filter given twice", '{"type":"subscriptions_list","request_id":9,"filter":{},"filter":{}}', 9),
+        ("view that is no object", '{"type":"shard_inspect_info","request_id":9,"view":[]}', 9),
         ("name over the limit", '{"type":"topology_view","brokers":[{"node_id":"' + "n" * 256 + '","addr":""}]}', None),
     ]
     rows = [{"name": n, "from": "client", "stage": "json", "hex": frame(0, t.encode()).hex(), "request_id": r}
             for n, t, r in cases]
     rows.append({"name": "text that is not UTF-8", "from": "client", "stage": "json",
                  "hex": frame(0, b'{"type":"\xff"}').hex(), "request_id": None})
-    for typ, request_id in [("time_travel", 3), ("group_poll", 4), ("publish_if", 5), ("counter_add", None)]:
+    for typ, request_id in [("time_travel", 3), ("Publish", 4), ("group_poll2", 5), ("auth_error", None)]:
         text = '{"type":"%s","request_id":%s}' % (typ, '"x"' if request_id is None else request_id)
         rows.append({"name": "type " + typ, "from": "client", "stage": "type", "hex": frame(0, text.encode()).hex(),
                      "request_id": request_id})
