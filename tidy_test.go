@@ -88,10 +88,16 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 		"actors", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "peeractor",
 	}},
 
+	// Whole worlds in one goroutine: the real node, and everything around it made up. It sees everything.
+	{Package: "sim", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
+		"actors", "actors/simrt", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "internal/node", "internal/effort",
+	}},
+
 	{Package: "internal/version", May: []string{"wire"}},
 	{Package: "internal/effort"},
 	{Package: "internal/effort/cmd", May: []string{"internal/effort"}},
 	{Package: "internal/tidy"},
+	{Package: "test/hostile"}, // tests only
 }, TestThird: []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 
 // never is what must not be reached, however many imports lie between.

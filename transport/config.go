@@ -21,12 +21,17 @@ const (
 	IdleTimeout = 30 * time.Second
 	// KeepAlive is how often a broker pings an idle connection: far under IdleTimeout, so that some pings may be lost.
 	KeepAlive = 5 * time.Second
-	// ClientIdleTimeout is the shorter patience of our own client: a dead broker is noticed in this time and another dialed.
-	ClientIdleTimeout = 6 * time.Second
+	// ClientIdleTimeout is the shorter patience of our own client. It runs from the first packet that stayed without an answer
+	// (RFC 9000 10.1), on a quiet connection the next ping: a dead broker is noticed in at most ClientKeepAlive more than this,
+	// which is 7 s, and another dialed.
+	ClientIdleTimeout = 5 * time.Second
 	// ClientKeepAlive is the client's ping interval: two may be lost within ClientIdleTimeout.
 	ClientKeepAlive = 2 * time.Second
 	// HandshakeTimeout is how long a handshake may stand still. A handshake as a whole may take twice as long.
 	HandshakeTimeout = 5 * time.Second
+	// InitialPacketSize is the UDP payload, in bytes, that a connection begins with: the least that QUIC asks of a path (RFC 9000
+	// 14), so that no path is too narrow to connect over. Larger sizes are found by probing once the handshake is done.
+	InitialPacketSize = 1200
 )
 
 // ServerOptions adjusts what a listener grants. The zero value is the default of a broker.
@@ -87,6 +92,7 @@ func newConfig(w Windows) *quic.Config {
 	}
 	return &quic.Config{
 		Versions:                       []quic.Version{quic.Version1},
+		InitialPacketSize:              InitialPacketSize,
 		InitialStreamReceiveWindow:     w.StreamInitial,
 		MaxStreamReceiveWindow:         w.StreamMax,
 		InitialConnectionReceiveWindow: w.ConnInitial,

@@ -18,7 +18,6 @@ type coroutine struct {
 	queue int // in world.waiting, -1 when not
 	until []context.Context
 	gate  *Gate // the one it waits at
-	woken bool  // in ready because its gate was rung or a context ended
 }
 
 // Go starts a coroutine whose first step may come at once. run must wait at gates only. A panic in it is one of the Step that ran it.
@@ -49,7 +48,7 @@ func (w *World) Running() string {
 // resume lets the coroutine go on until it waits or ends.
 func (c *coroutine) resume() {
 	w := c.world
-	w.current, c.woken = c, false
+	w.current = c
 	defer func() { w.current = nil }()
 	if _, more := c.next(); !more {
 		w.forget(c)
@@ -75,11 +74,20 @@ func (c *coroutine) wait(g *Gate, until []context.Context) bool {
 	w.waiting = append(w.waiting, c)
 	goOn := c.yield(struct{}{})
 	clear(c.until)
+	if c.gate != nil { // nobody woke it: the world closes
+		c.leaveGate()
+	}
 	return goOn && !w.closing
 }
 
 // wake makes a waiting coroutine ready.
 func (c *coroutine) wake() {
+	c.leaveGate()
+	c.world.Post(c.class, c.name, c.resume)
+}
+
+// leaveGate takes a coroutine out of those that wait.
+func (c *coroutine) leaveGate() {
 	w := c.world
 	last := w.waiting[len(w.waiting)-1]
 	w.waiting[c.queue], last.queue = last, c.queue
@@ -87,7 +95,6 @@ func (c *coroutine) wake() {
 	w.waiting = w.waiting[:len(w.waiting)-1]
 	c.queue = -1
 	c.gate.waiter, c.gate = nil, nil
-	w.Post(c.class, c.name, c.resume)
 }
 
 // wakeEnded wakes the coroutines that wait for a context which has ended. A context that ends is seen at the next step and not earlier,

@@ -78,7 +78,8 @@ func TestCloseEndsEveryCoroutineAndNamesThem(t *testing.T) {
 	for i := range 3 {
 		w.Go(Pumps, fmt.Sprint(i), func() {
 			defer func() { ended++ }()
-			if w.NewGate().Wait() || w.Pause() || w.NewGate().Wait() {
+			gate := w.NewGate()
+			if gate.Wait() || w.Pause() || gate.Wait() || w.NewGate().Wait() {
 				t.Error("a wait of a closed world was let through")
 			}
 		})

@@ -12,8 +12,9 @@ type Digester interface{ Digest() uint64 }
 
 // Scheduler runs the actors of one node inside a World.
 type Scheduler struct {
-	world *World
-	node  string
+	world    *World
+	node     string
+	executor string // who runs when no actor does
 	// Describe, when not nil, gives the size in bytes and a digest of a message that has no Digest of its own.
 	Describe func(m any) (bytes int, digest uint64)
 	// Observed, when not nil, is called after each turn was traced.
@@ -27,10 +28,12 @@ var (
 )
 
 // Scheduler returns the scheduler of a node; node is put before the paths of its actors in a trace.
-func (w *World) Scheduler(node string) *Scheduler { return &Scheduler{world: w, node: node} }
+func (w *World) Scheduler(node string) *Scheduler {
+	return &Scheduler{world: w, node: node, executor: node + "executor"}
+}
 
 // Schedule implements actors.Scheduler.
-func (s *Scheduler) Schedule(run func()) { s.world.Post(Turns, s.node, run) }
+func (s *Scheduler) Schedule(run func()) { s.world.Post(Turns, s.executor, run) }
 
 // TurnLimit implements actors.TurnLimiter: small and full turns, as the seed decides.
 func (s *Scheduler) TurnLimit() (items, bytes int) {
@@ -51,6 +54,9 @@ func (s *Scheduler) EndTurn(t *actors.Turn, a actors.Actor, ok bool) {
 	w.hash.Add(uint64(t.Lifecycle()), flag(ok), flag(t.Wake()), uint64(len(t.Cells())), uint64(len(t.ChildTerminated())))
 	for _, m := range t.Messages() {
 		s.message(m)
+	}
+	if u, is := a.(interface{ Unwrap() actors.Actor }); is {
+		a = u.Unwrap()
 	}
 	if d, is := a.(Digester); is && ok {
 		w.hash.Add(d.Digest())

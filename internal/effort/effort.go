@@ -37,6 +37,7 @@ func Table() []Entry {
 		{"lifecycle_panics", 1000, 1000, "panics injected at each lifecycle message and each place of a batch (actors)"},
 		{"mailbox_stress_ops", 50_000, 2_000_000, "posts, turns and stops on one mailbox from several goroutines (actors)"},
 		{"malformed_frames", 20_000, 1_000_000, "damaged frames sent to a decoder or a listening broker (wire, sessionactor)"},
+		{"narrow_transfers", 64, 1600, "transfers of 64 KiB each way over a path with a small MTU (test/hostile)"},
 		{"property_checks", 100, 10_000, "random cases for each property beside its naive twin (all cores)"},
 		{"replayed_flights", 3, 10, "times a recorded connection is sent again (test/hostile)"},
 		{"silent_connections", 100, 500, "connections that never sign in, and as many unfinished handshakes (test/hostile)"},

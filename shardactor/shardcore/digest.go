@@ -1,0 +1,44 @@
+package shardcore
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+)
+
+// Digest is the state of the core in 64 bits, for a simulation's trace: cores that were stepped alike have equal digests. Where answers
+// go, and the bytes of batches, are not in it.
+func (c *Core) Digest() uint64 {
+	h := fnv.New64a()
+	var buf [8]byte
+	add := func(values ...uint64) {
+		for _, v := range values {
+			binary.LittleEndian.PutUint64(buf[:], v)
+			_, _ = h.Write(buf[:]) // a hash takes everything
+		}
+	}
+	_, _ = io.WriteString(h, c.role.name())
+	for i := range c.logs {
+		l := &c.logs[i]
+		add(uint64(l.generation), uint64(l.tail), uint64(l.durable), uint64(l.commit), uint64(l.unsynced), uint64(len(l.appends)))
+		for _, a := range l.appends {
+			add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
+		}
+	}
+	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), bit(c.serving), bit(c.gate), uint64(len(c.pending)), uint64(len(c.held)))
+	for i := range c.pending {
+		p := &c.pending[i]
+		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.seq, bit(p.apply))
+	}
+	for i := range c.held {
+		add(uint64(c.held[i].write.Token), uint64(c.held[i].until))
+	}
+	return h.Sum64()
+}
+
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}

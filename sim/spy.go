@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/route"
+)
+
+// errPlanned is what a planned panic of a shard is.
+var errPlanned = errors.New("a planned panic")
+
+// spy stands around a real shard actor: it tells the truth what was stepped, in which order, and panics where chaos asks for it.
+type spy struct {
+	b    *broker
+	life *life
+}
+
+// wrap is given to the node as WrapShard.
+func (b *broker) wrap(name route.Name, shard uint32, a actors.Actor) actors.Actor {
+	s := &spy{b: b, life: b.truth.born(name, shard)}
+	return actors.Around(a, s.before, s.after)
+}
+
+// before is called before a turn of the shard.
+func (s *spy) before(t *actors.Turn) {
+	if l := t.Lifecycle(); l == actors.Stopping || l == actors.Stopped {
+		s.life.end(s.b.run.world.Steps())
+	}
+	s.b.plans.spring(s, t, before)
+}
+
+// after is called after a turn that did not fail.
+func (s *spy) after(t *actors.Turn) {
+	s.stepped(t)
+	s.b.plans.spring(s, t, after)
+}
+
+// stepped tells the truth of a turn that did not fail.
+func (s *spy) stepped(t *actors.Turn) {
+	for _, m := range t.Messages() {
+		switch m := m.(type) {
+		case *shardactor.Publish:
+			if m.Batch.Generation != 0 { // claimed
+				s.life.published(&m.Batch)
+			}
+		case *shardactor.CachePut:
+			if !s.life.drained {
+				s.life.put(m, t.Now())
+			}
+		case *shardactor.CacheDelete:
+			if !s.life.drained {
+				s.life.deleted(m.Key, t.Now())
+			}
+		default:
+			if fmt.Sprintf("%T", m) == "*shardactor.drain" {
+				s.life.drained = true
+			}
+		}
+	}
+}
+
+// moment is where in a turn a planned panic strikes.
+type moment uint8
+
+const (
+	before moment = iota // nothing of the turn happened
+	after                // all of it did, and its answers are out
+)
+
+// faultPlan is one planned panic.
+type faultPlan struct {
+	at        moment
+	lifecycle actors.Lifecycle
+	name      route.Name
+	shard     uint32
+}
+
+// faultPlans are those that have not struck yet.
+type faultPlans struct{ list []faultPlan }
+
+func (p *faultPlans) add(f faultPlan) { p.list = append(p.list, f) }
+
+// spring panics when a plan fits the moment.
+func (p *faultPlans) spring(s *spy, t *actors.Turn, at moment) {
+	for i, f := range p.list {
+		if f.at != at || f.lifecycle != t.Lifecycle() || f.name != s.life.shard.name || f.shard != s.life.shard.index {
+			continue
+		}
+		if f.lifecycle == actors.None && len(t.Messages()) == 0 {
+			continue
+		}
+		p.list = append(p.list[:i], p.list[i+1:]...)
+		panic(errPlanned)
+	}
+}
