@@ -103,11 +103,8 @@ func (a *Subscription) Receive(t *actors.Turn) {
 		started := a.s.pump("subscription", func(context.Context) {
 			err := errPumpPanicked
 			defer func() {
-				if a.d.request.lane != nil { // it ended before it had answered
-					a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be set up").WithRetry(wire.RetryRetry))
-				}
-				// After a panic in between, nobody else would settle the request.
-				a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription failed; connect again"))
+				// When it ended before it had answered, after a panic in between for one, nobody else would settle the request.
+				a.d.request.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be set up").WithRetry(wire.RetryRetry))
 				a.s.opts.Metrics.Subscribers.Dec()
 				_ = ref.Complete(&PumpEnded{Err: err}) // refused when the subscription was stopped first
 			}()
