@@ -99,10 +99,14 @@ func (r *run) waiting() string {
 	return strings.Join(append(out, r.world.Alive()...), "; ")
 }
 
-// comeBack waits until every shard serves again.
+// comeBack waits until the last fault has struck and every shard serves again.
 func (r *run) comeBack() error {
-	quarantined, limit := !r.allServe(), r.world.Now()+liveWithin
-	if err := r.world.Run(stepsMost, func() bool { return r.allServe() || r.world.Now() > limit }); err != nil {
+	limit := r.world.Now() + liveWithin
+	if err := r.world.Run(stepsMost, r.world.Idle); err != nil {
+		return err
+	}
+	quarantined := !r.allServe()
+	if err := r.world.Run(stepsMost, func() bool { return r.world.Idle() && r.allServe() || r.world.Now() > limit }); err != nil {
 		return err
 	}
 	if !r.allServe() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/felixd/felixd/actors/simrt"
 	"github.com/felixd/felixd/wire"
@@ -172,6 +173,9 @@ func (t *talk) ended(err error) {
 	}
 }
 
+// readBytes is what a client reads at once.
+const readBytes = 2 << 10
+
 // readFrame reads one frame; rest holds what was read beyond it.
 func readFrame(p *pipe, rest *[]byte) (wire.Flags, []byte, error) {
 	for {
@@ -185,15 +189,15 @@ func readFrame(p *pipe, rest *[]byte) (wire.Flags, []byte, error) {
 				return h.Flags, b[wire.HeaderSize:end:end], nil
 			}
 		}
-		chunk := make([]byte, 4<<10)
-		n, err := p.Read(chunk)
+		*rest = slices.Grow(*rest, readBytes)
+		n, err := p.Read((*rest)[len(*rest) : len(*rest)+readBytes])
 		if err != nil {
 			if len(*rest) > 0 && errors.Is(err, io.EOF) {
 				return 0, nil, fmt.Errorf("the stream ends inside a frame, with %d bytes", len(*rest))
 			}
 			return 0, nil, err
 		}
-		*rest = append(*rest, chunk[:n]...)
+		*rest = (*rest)[:len(*rest)+n]
 	}
 }
 

@@ -1,0 +1,72 @@
+package hostile
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// Damaged frames on streams that are signed in and that are not, damaged handshakes and datagrams that are no QUIC, beside 20
+// good clients: nobody exits, every refusal is counted, and afterwards the broker holds what it held before.
+//
+// mission 173, mission 184
+func TestAMillionMalformedFramesAndHandshakesLeaveGoodClientsUntouched(t *testing.T) {
+	const rss = 16 << 20 // growth that is allowed after a forced collection
+	h := open(t, setup{Handshake: 2 * time.Second})
+	g := h.invite(t, goodClients)
+	door := newGate()
+	strike := func(n, seed int) {
+		var all sync.WaitGroup
+		seeds := uint64(seed)
+		handshakes := n / 100
+		all.Go(func() { h.attack(t, door, seeds, n/2, 24).openStreams(h.from(t, 11)) })
+		all.Go(func() { h.attack(t, door, seeds+1, n/5, 10).newStreams(h.from(t, 12)) })
+		all.Go(func() { h.attack(t, door, seeds+2, handshakes, 1).handshakes(h.from(t, 13)) })
+		all.Go(func() { h.attack(t, door, seeds+3, n-n/2-n/5-handshakes, 15).datagrams(14) })
+		all.Wait()
+	}
+	frames := size("malformed_frames")
+	door.set(true)
+	strike(frames/20, 1000) // what is kept for the next time, pools and tables, counts as before
+	h.rests(t)
+	before := h.collect()
+	t.Logf("before: %s", before)
+	g.untouched(g.beside(door, 300*time.Millisecond, func() { strike(frames, 1) }))
+	h.rests(t)
+	counted := h.look().Metrics
+	for _, name := range []string{
+		"felix_requests_refused_total{invalid_request}", "felix_requests_refused_total{unauthenticated}", "felix_frames_dropped_total",
+		"felix_client_streams_refused_total{bad_magic}", "felix_client_streams_refused_total{bad_version}", "felix_client_streams_refused_total{too_long}",
+		"failed{alpn}", "failed{timeout}", "failed{tls}",
+	} {
+		if counted[name] == 0 {
+			t.Errorf("%s is 0: nothing was refused that way, or it was not counted", name)
+		}
+	}
+	var last state
+	eventually(t, "memory and goroutines are back where they were", func() bool {
+		last = h.collect()
+		return last.Resident-before.Resident <= rss*slack() && last.Goroutines <= before.Goroutines+16
+	})
+	t.Logf("after:  %s", last)
+}
+
+// slack widens bounds on memory where the broker is instrumented.
+func slack() int64 {
+	if raceEnabled {
+		return 8
+	}
+	return 1
+}
+
+// rests waits until only the good clients' connections are there and the broker does nothing else.
+func (h *house) rests(t testing.TB) {
+	t.Helper()
+	var s state
+	if !eventually(t, "only good clients are left", func() bool {
+		s = h.look()
+		return s.Open == goodClients && s.Metrics["felix_client_connections"] == goodClients
+	}) {
+		t.Errorf("left: %s", s)
+	}
+}

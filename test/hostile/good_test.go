@@ -1,0 +1,247 @@
+package hostile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/effort"
+)
+
+const (
+	goodClients = 20
+	// pace is how often each good client publishes and reads: often enough to see a disturbance of some milliseconds, seldom
+	// enough to leave the machine to the attack.
+	pace = 20 * time.Millisecond
+	// windows is how many stretches of time a measurement has: the median of their p99 ignores a pause that the machine made.
+	windows = 5
+)
+
+// connect makes a real client, from 127.0.0.1.
+func (h *house) connect(t testing.TB) *client.Client {
+	t.Helper()
+	return h.connectTo(t, h.Addr)
+}
+
+// connectTo makes one that reaches the broker at another address than the broker's own.
+func (h *house) connectTo(t testing.TB, addr string) *client.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c := must(client.Connect(ctx, client.Options{Addrs: []string{addr}, TenantID: tenant, Token: goodToken, CAPEM: []byte(h.CA)}))(t)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = c.Close(ctx)
+	})
+	return c
+}
+
+// guests are good clients at work: each publishes a record, waits for its answer, and reads a cache entry, again and again. Any
+// request that fails fails the test.
+type guests struct {
+	t      testing.TB
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+
+	mu    sync.Mutex
+	times []time.Duration // of requests since the last window began
+	wrong error
+}
+
+// invite connects n good clients and puts them to work until the test ends.
+func (h *house) invite(t testing.TB, n int) *guests {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &guests{t: t, cancel: cancel}
+	for i := range n {
+		c := h.connect(t)
+		if err := c.CachePut(ctx, namespace, "users", fmt.Sprint("good-", i), []byte("value"), 0); err != nil {
+			t.Fatal(err)
+		}
+		g.done.Go(func() { g.work(ctx, c, fmt.Sprint("good-", i)) })
+	}
+	t.Cleanup(g.leave)
+	return g
+}
+
+func (g *guests) work(ctx context.Context, c *client.Client, key string) {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		_, err := c.Publish(ctx, namespace, "orders", []byte(key))
+		published := time.Now()
+		if err == nil {
+			_, _, err = c.CacheGet(ctx, namespace, "users", key)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		g.note(err, published.Sub(began), time.Since(published))
+	}
+}
+
+func (g *guests) note(err error, times ...time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.wrong = errors.Join(g.wrong, err); err == nil && len(g.times) < 1<<20 {
+		g.times = append(g.times, times...)
+	}
+}
+
+// leave ends the work and reports what went wrong in it.
+func (g *guests) leave() {
+	g.cancel()
+	g.done.Wait()
+	if g.wrong != nil {
+		g.t.Errorf("good clients were disturbed: %v", g.wrong)
+		g.wrong = nil
+	}
+}
+
+// window begins a new stretch of time and returns the p99 of the one that ends; 0 when nothing was measured in it.
+func (g *guests) window() time.Duration {
+	g.mu.Lock()
+	times := g.times
+	g.times = make([]time.Duration, 0, cap(times))
+	g.mu.Unlock()
+	return percentile(times, 99)
+}
+
+func percentile(times []time.Duration, p int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[min(len(times)-1, len(times)*p/100)]
+}
+
+func median(times []time.Duration) time.Duration { return percentile(times, 50) }
+
+// measure is the median p99 over some windows of the given length.
+func (g *guests) measure(each time.Duration) time.Duration {
+	var all []time.Duration
+	g.window()
+	for range windows {
+		after(each)
+		all = append(all, g.window())
+	}
+	return median(all)
+}
+
+// gate lets attackers through, or holds them back while the normal state is measured.
+type gate struct {
+	mu   sync.Mutex
+	open chan struct{} // closed when they may pass
+}
+
+func newGate() *gate { return &gate{open: make(chan struct{})} }
+
+func (g *gate) pass() {
+	g.mu.Lock()
+	open := g.open
+	g.mu.Unlock()
+	<-open
+}
+
+func (g *gate) set(open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case <-g.open:
+		if !open {
+			g.open = make(chan struct{})
+		}
+	default:
+		if open {
+			close(g.open)
+		}
+	}
+}
+
+// beside runs an attack behind its gate and measures the good clients in turns: while it is held back, and while it goes on. What
+// else the machine does meets both alike.
+func (g *guests) beside(door *gate, each time.Duration, attack func()) (pairs []pair) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		attack()
+	}()
+	for running := true; running; {
+		door.set(false)
+		g.window()
+		after(each)
+		normal := g.window()
+		door.set(true)
+		select {
+		case <-time.After(2 * each):
+		case <-over:
+			running = false
+		}
+		if attacked := g.window(); running || len(pairs) == 0 {
+			pairs = append(pairs, pair{normal, attacked})
+		}
+	}
+	return pairs
+}
+
+// pair is p99 of the good clients in two neighbouring windows.
+type pair struct{ normal, attacked time.Duration }
+
+// harmless is how slow a good client's p99 may be in any case. Attackers, good clients and broker share the machine's cores here:
+// below it, a difference says how busy they are and not that anybody waited for an attacker.
+func harmless() time.Duration {
+	switch {
+	case raceEnabled:
+		return 500 * time.Millisecond
+	case effort.Full():
+		return 25 * time.Millisecond
+	}
+	return 100 * time.Millisecond // at a landing, other packages are tested on the same cores
+}
+
+// untouched requires that p99 under attack is at most twice the normal one, in most pairs.
+func (g *guests) untouched(pairs []pair) {
+	g.t.Helper()
+	var normal, attacked []time.Duration
+	slower := 0
+	for _, p := range pairs {
+		if p.normal == 0 || p.attacked == 0 {
+			g.t.Error("the good clients got nothing done")
+		}
+		if p.attacked > max(2*p.normal, harmless()) {
+			slower++
+		}
+		normal, attacked = append(normal, p.normal), append(attacked, p.attacked)
+	}
+	g.t.Logf("p99 of good clients, median of %d windows: %v normally, %v under attack", len(pairs), median(normal), median(attacked))
+	if 2*slower > len(pairs) {
+		g.t.Errorf("p99 of good clients is more than twice the normal one, and %v, in %d of %d windows: %v", harmless(), slower, len(pairs), pairs)
+	}
+}
+
+// steady compares the good clients before and during something that lasts: sick is called when the normal state was measured, and
+// what it began goes on. It is measured again when it looks bad, since the machine may have been busy with something else.
+func (g *guests) steady(each time.Duration, sick func()) {
+	g.t.Helper()
+	p := pair{normal: g.measure(each)}
+	sick()
+	for try := 0; ; try++ {
+		p.attacked = g.measure(each)
+		if p.attacked <= max(2*p.normal, harmless()) || try == 2 {
+			g.untouched([]pair{p})
+			return
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package hostile
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/felixd/felixd/client"
+)
+
+// tree lists everything below a folder.
+func tree(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	if err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		list = append(list, path)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// field case PRO-03 on the API: a bad name is refused with a typed error or stored as its own thing; no file appears, and what is
+// accepted under two names is two things. The case after a restart, and names as folders, need the log on disk.
+func TestPRO03_NamesThroughTheAPICannotLeaveOrCollide(t *testing.T) {
+	d := runDaemon(t)
+	before := tree(t, filepath.Dir(d.dir))
+	var accepted []string
+	for _, name := range append(badNames(), notUTF8()...) {
+		quoted := string(must(json.Marshal(name))(t))
+		if !utf8.ValidString(name) {
+			quoted = `"` + name + `"`
+		}
+		for path, body := range map[string]string{
+			"/v1/tenants": `{"tenant_id":` + quoted + `,"display_name":"x"}`,
+			"/v1/tenants/" + d.TenantID + "/namespaces":                 `{"namespace":` + quoted + `,"display_name":"x"}`,
+			"/v1/tenants/" + d.TenantID + "/namespaces/default/streams": `{"stream":` + quoted + `}`,
+			"/v1/tenants/" + d.TenantID + "/namespaces/default/caches":  `{"cache":` + quoted + `}`,
+		} {
+			code, answer := d.call("POST", path, body)
+			var typed struct {
+				Code string `json:"code"`
+			}
+			switch err := json.Unmarshal([]byte(answer), &typed); {
+			case code == 201 && strings.HasSuffix(path, "streams"):
+				accepted = append(accepted, name)
+			case code == 201:
+			case code < 400 || code >= 500 || err != nil || typed.Code == "" || !utf8.ValidString(answer):
+				t.Errorf("POST %s %.60s was answered %d %.200s", path, body, code, answer)
+			}
+		}
+	}
+	t.Logf("accepted as names of streams: %.40q", accepted)
+	for _, name := range accepted {
+		if strings.ContainsAny(name, "/\\\x00\n\r\x1b%*: ") || strings.HasPrefix(name, ".") || len(name) > 128 {
+			t.Errorf("%.40q was accepted", name)
+		}
+	}
+	if now := tree(t, filepath.Dir(d.dir)); !slices.Equal(before, now) {
+		t.Errorf("files before %q, now %q", before, now)
+	}
+	shareNothing(t, d, accepted)
+	if text := d.page("/metrics") + d.said.String(); !utf8.ValidString(text) || strings.ContainsRune(text, 0x1b) {
+		t.Error("metrics or log carry bytes of a name")
+	}
+}
+
+// shareNothing publishes to each stream its own name, and reads from each what is there.
+func shareNothing(t *testing.T, d *daemon, streams []string) {
+	t.Helper()
+	ctx, cancel := timeout(patience)
+	defer cancel()
+	c := must(client.Connect(ctx, client.Options{Addrs: []string{d.Client}, TenantID: d.TenantID, Token: d.Token, CAFile: d.CAFile}))(t)
+	defer func() { _ = c.Close(ctx) }()
+	for _, name := range streams {
+		if _, err := c.PublishBatch(ctx, namespace, name, [][]byte{[]byte(name), []byte("end")}); err != nil {
+			t.Errorf("publish to %.40q: %v", name, err)
+		}
+	}
+	for _, name := range streams {
+		sub, err := c.Subscribe(ctx, namespace, name, client.SubscribeOptions{From: client.Earliest()})
+		if err != nil {
+			t.Errorf("subscribe to %.40q: %v", name, err)
+			continue
+		}
+		for _, want := range []string{name, "end"} {
+			if e, err := sub.Next(ctx); err != nil || string(e.Payload) != want {
+				t.Errorf("%.40q holds %s", name, fmt.Sprintf("%.40q, %v", e.Payload, err))
+			}
+		}
+		sub.Close()
+	}
+}
