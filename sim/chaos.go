@@ -131,22 +131,27 @@ func (b *broker) shardPath(name route.Name, shard uint32) (string, bool) {
 
 // strikes makes one shard fail three times within a minute.
 func (c *chaos) strikes() {
-	b := c.run.brokers[0]
-	a := c.run.resources[c.run.world.Rand().IntN(len(c.run.resources))]
+	r := c.run.world.Rand()
+	b, a, left := c.run.brokers[0], c.run.resources[r.IntN(len(c.run.resources))], 3
 	var again func()
-	left := 3
 	again = func() {
-		if c.run.calm {
-			return
-		}
-		if path, ok := b.shardPath(a.Name, 0); ok && b.node.System.Faults().Crash(path) == nil {
+		if path, ok := b.shardPath(a.Name, 0); ok && !c.run.calm && b.node.System.Faults().Crash(path) == nil {
 			left--
 		}
-		if left > 0 {
-			c.run.clock.AfterFunc(time.Duration(c.run.world.Rand().Int64N(int64(5*time.Millisecond))), again)
+		if left > 0 && !c.run.calm {
+			c.later(5*time.Millisecond, again)
 		}
 	}
-	again()
+	c.later(2*time.Millisecond, again)
+}
+
+// later does something within d; the run waits for it.
+func (c *chaos) later(d time.Duration, do func()) {
+	c.run.owed++
+	c.run.clock.AfterFunc(time.Duration(c.run.world.Rand().Int64N(int64(d))), func() {
+		c.run.owed--
+		do()
+	})
 }
 
 // delete deletes a resource and creates it again a little later.
@@ -162,11 +167,7 @@ func (c *chaos) delete(b *broker) {
 	again[i].Generation++
 	c.run.marks.hit(markDeleted)
 	b.assign(slices.Delete(slices.Clone(all), i, i+1))
-	c.run.owed++
-	c.run.clock.AfterFunc(time.Duration(r.Int64N(int64(10*time.Millisecond))), func() {
-		c.run.owed--
-		b.assign(again)
-	})
+	c.later(10*time.Millisecond, func() { b.assign(again) })
 }
 
 // lose breaks a connection off, from the client's side.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/felixd/felixd/actors/simrt"
 	"github.com/felixd/felixd/shardactor/route"
@@ -62,7 +61,7 @@ func (r *run) rage() error {
 		c.work("crowd", c.crowd)
 	}
 	if r.plan.Strikes {
-		r.clock.AfterFunc(time.Millisecond, r.chaos.strikes)
+		r.chaos.strikes()
 	}
 	end := r.world.Steps() + stepsBusy
 	return r.blame(r.world.Run(stepsMost, func() bool { return r.busy == 0 || r.world.Steps() >= end }))
@@ -244,8 +243,8 @@ func (r *run) stop() error {
 	if err := r.world.Run(stepsMost, r.world.Idle); err != nil {
 		return err
 	}
-	if n := r.world.Timers(); n != 0 {
-		return fmt.Errorf("%d timers are armed after the stop", n)
+	if armed := r.world.Timers(); len(armed) != 0 {
+		return fmt.Errorf("timers are armed after the stop: %s", strings.Join(armed, ", "))
 	}
 	return nil
 }

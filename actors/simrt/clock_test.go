@@ -74,7 +74,7 @@ func TestTheSeedBreaksTiesOfTimers(t *testing.T) {
 
 func drainTimers(t *testing.T, w *World) {
 	t.Helper()
-	if err := w.Run(1000, func() bool { return w.Idle() && w.Timers() == 0 }); err != nil {
+	if err := w.Run(1000, func() bool { return w.Idle() && len(w.Timers()) == 0 }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -244,8 +244,14 @@ func (w *World) Idle() bool {
 	return len(w.timers) == 0 || w.timers[0].due > w.now
 }
 
-// Timers is how many timers are armed.
-func (w *World) Timers() int { return len(w.timers) }
+// Timers names the clocks of the timers that are armed, one for each, in no order that means anything.
+func (w *World) Timers() []string {
+	names := make([]string, len(w.timers))
+	for i, t := range w.timers {
+		names[i] = t.clock.name
+	}
+	return names
+}
 
 func join(notes []string) string {
 	out := ""
