@@ -59,7 +59,7 @@ func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *l
 func (l *lane) readPump(ctx context.Context) {
 	over := false
 	defer func() {
-		if !over { // a panic: nobody settles what was at hand
+		if !over { // a panic, or the end of the goroutine: it goes on to the session
 			l.failed()
 		}
 	}()
@@ -349,33 +349,19 @@ func (l *lane) readEnded(err error) {
 	l.flush()
 }
 
-// failed lets go of everything after a panic of the read pump. The permits are the node's, which outlives the connection.
+// failed gives back what the lane holds of the node's budgets when its read pump panics: that costs the connection, and must
+// not cost the node a part of its memory for ever. The request at hand is settled; nobody else would.
 func (l *lane) failed() {
 	l.session.givePartial(l.partial)
 	l.partial = 0
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.abandon("the broker failed")
-	l.flush()
-}
-
-// letGoOnPanic, deferred, gives back what the lane holds of the node's budgets when the read pump fails, and lets the panic
-// go on: it costs the connection, and must not cost the node a part of its memory for ever.
-func (l *lane) letGoOnPanic() {
-	v := recover()
-	if v == nil {
-		return
-	}
-	l.session.givePartial(l.partial)
-	l.partial = 0
-	l.mu.Lock()
 	if l.handling && l.core.IsOpen(l.inHand) { // a shard may have it or not
 		f := wire.Refuse(wire.CodeUnacknowledged, "the broker failed; the request may or may not have been done")
 		l.settle(l.inHand, sessioncore.Answer{Refusal: &f})
 	}
 	l.abandon("the broker failed")
-	l.mu.Unlock()
-	panic(v)
+	l.flush()
 }
 
 // drain makes the lane refuse what comes from now on.

@@ -290,7 +290,6 @@ func (s *session) open(l *lane) {
 	s.pump("read", func(ctx context.Context) {
 		l.inPreauth = acquire(ctx, l.gate, s.preauth, 1)
 		defer l.leavePreauth()
-		defer l.letGoOnPanic()
 		l.readPump(ctx)
 	})
 }
