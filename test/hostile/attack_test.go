@@ -27,10 +27,8 @@ type attack struct {
 	door  *gate
 }
 
-const attackTick = 10 * time.Millisecond
-
-func (h *house) attack(t testing.TB, door *gate, seed uint64, count, each int) *attack {
-	return &attack{t: t, h: h, door: door, rng: rand.New(rand.NewPCG(seed, 99)), count: count, each: each, tick: time.NewTicker(attackTick)}
+func (h *house) attack(t testing.TB, door *gate, seed uint64, count, each int, tick time.Duration) *attack {
+	return &attack{t: t, h: h, door: door, rng: rand.New(rand.NewPCG(seed, 99)), count: count, each: each, tick: time.NewTicker(tick)}
 }
 
 // next takes one thing, when its time has come; false at the end.

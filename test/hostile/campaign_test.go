@@ -1,7 +1,6 @@
 package hostile
 
 import (
-	"sync"
 	"testing"
 	"time"
 )
@@ -14,24 +13,14 @@ func TestAMillionMalformedFramesAndHandshakesLeaveGoodClientsUntouched(t *testin
 	const rss = 16 << 20 // growth that is allowed after a forced collection
 	h := open(t, setup{Handshake: 2 * time.Second})
 	g := h.invite(t, goodClients)
-	door := newGate()
-	strike := func(n, seed int) {
-		var all sync.WaitGroup
-		seeds := uint64(seed)
-		handshakes := n / 100
-		all.Go(func() { h.attack(t, door, seeds, n/2, 24).openStreams(h.from(t, 11)) })
-		all.Go(func() { h.attack(t, door, seeds+1, n/5, 10).newStreams(h.from(t, 12)) })
-		all.Go(func() { h.attack(t, door, seeds+2, handshakes, 1).handshakes(h.from(t, 13)) })
-		all.Go(func() { h.attack(t, door, seeds+3, n-n/2-n/5-handshakes, 15).datagrams(14) })
-		all.Wait()
-	}
 	frames := size("malformed_frames")
-	door.set(true)
-	strike(frames/20, 1000) // what is kept for the next time, pools and tables, counts as before
+	first := h.strike(t, frames/20, 1000) // what is kept for the next time, pools and tables, counts as before
+	first.set(true)
+	<-first.over
 	h.rests(t)
 	before := h.collect()
 	t.Logf("before: %s", before)
-	g.untouched(g.beside(door, 300*time.Millisecond, func() { strike(frames, 1) }))
+	g.untouched(g.beside(h.strike(t, frames, 1), 300*time.Millisecond))
 	h.rests(t)
 	counted := h.look().Metrics
 	for _, name := range []string{

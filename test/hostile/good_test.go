@@ -170,23 +170,18 @@ func (g *gate) set(open bool) {
 	}
 }
 
-// beside runs an attack behind its gate and measures the good clients in turns: while it is held back, and while it goes on. What
-// else the machine does meets both alike.
-func (g *guests) beside(door *gate, each time.Duration, attack func()) (pairs []pair) {
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		attack()
-	}()
+// beside measures the good clients in turns while an attack is held back, and while it goes on, until it is over. What else the
+// machine does meets both alike.
+func (g *guests) beside(a *attackers, each time.Duration) (pairs []pair) {
 	for running := true; running; {
-		door.set(false)
+		a.set(false)
 		g.window()
 		after(each)
 		normal := g.window()
-		door.set(true)
+		a.set(true)
 		select {
 		case <-time.After(2 * each):
-		case <-over:
+		case <-a.over:
 			running = false
 		}
 		if attacked := g.window(); running || len(pairs) == 0 {

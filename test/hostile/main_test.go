@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(roleVariable); ok {
 		os.Exit(serveBroker(text, os.Stdin, os.Stdout))
 	}
+	if text, ok := os.LookupEnv(attackerVariable); ok {
+		os.Exit(serveAttacker(text, os.Stdin))
+	}
 	dir, err := buildDaemon()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
