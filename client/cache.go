@@ -12,27 +12,26 @@ import (
 // CachePut writes a value. ttl is how long it lives, rounded up to milliseconds; 0 means for ever. When ctx ends or the
 // connection is lost before the answer, the error matches ErrOutcomeUnknown.
 func (c *Client) CachePut(ctx context.Context, namespace, cache, key string, value []byte, ttl time.Duration) error {
-	op := fmt.Sprintf("put %q into cache %s/%s", key, namespace, cache)
-	if err := checkCacheArguments(op, namespace, cache, key); err != nil {
+	op := cacheOp{"put %q into cache %s/%s", namespace, cache, key}
+	if err := op.check(); err != nil {
 		return err
 	}
 	put := &wire.CachePut{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, Value: value}
 	switch {
 	case ttl < 0:
-		return &ArgumentError{Op: op, Argument: "ttl", Problem: fmt.Sprintf("is %v; use a positive one, or 0 for none", ttl)}
+		return &ArgumentError{Op: op.String(), Argument: "ttl", Problem: fmt.Sprintf("is %v; use a positive one, or 0 for none", ttl)}
 	case ttl > 0:
 		put.TTLMillis = wire.Some(uint64((ttl-1)/time.Millisecond) + 1)
 	}
-	r := newRequest(op)
-	answer, err := c.cacheRequest(ctx, r, 0, func(requestID uint64) wire.Message {
+	answer, err := c.cacheRequest(ctx, &cacheCall{op: op, bytes: len(value), message: func(requestID uint64) wire.Message {
 		put.RequestID = wire.Some(requestID)
 		return put
-	})
+	}})
 	if err != nil {
 		return err
 	}
 	if _, ok := answer.(*wire.CacheOK); !ok {
-		return refusalOf(op, answer)
+		return refusalOf(op.String(), answer)
 	}
 	return nil
 }
@@ -40,16 +39,14 @@ func (c *Client) CachePut(ctx context.Context, namespace, cache, key string, val
 // CacheGet reads a value; found is false when the key was never written, was deleted or has expired. An empty value is
 // found. The value belongs to the caller.
 func (c *Client) CacheGet(ctx context.Context, namespace, cache, key string) (value []byte, found bool, err error) {
-	op := fmt.Sprintf("get %q from cache %s/%s", key, namespace, cache)
-	if err := checkCacheArguments(op, namespace, cache, key); err != nil {
+	op := cacheOp{"get %q from cache %s/%s", namespace, cache, key}
+	if err := op.check(); err != nil {
 		return nil, false, err
 	}
 	get := func() error {
-		r := newRequest(op)
-		r.safe = true
-		value, found, err = c.cacheValue(ctx, r, 0, func(requestID uint64) wire.Message {
+		value, found, err = c.cacheValue(ctx, &cacheCall{op: op, read: true, message: func(requestID uint64) wire.Message {
 			return &wire.CacheGet{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
-		})
+		}})
 		return err
 	}
 	if err = get(); errors.Is(err, ErrConnectionLost) && ctx.Err() == nil { // a read may be asked again, once
@@ -61,67 +58,33 @@ func (c *Client) CacheGet(ctx context.Context, namespace, cache, key string) (va
 // CacheDelete removes a value and returns it; found is false when there was none. When ctx ends or the connection is lost
 // before the answer, the error matches ErrOutcomeUnknown.
 func (c *Client) CacheDelete(ctx context.Context, namespace, cache, key string) (removed []byte, found bool, err error) {
-	op := fmt.Sprintf("delete %q from cache %s/%s", key, namespace, cache)
-	if err := checkCacheArguments(op, namespace, cache, key); err != nil {
+	op := cacheOp{"delete %q from cache %s/%s", namespace, cache, key}
+	if err := op.check(); err != nil {
 		return nil, false, err
 	}
-	return c.cacheValue(ctx, newRequest(op), wire.FeatureCacheDelete, func(requestID uint64) wire.Message {
+	return c.cacheValue(ctx, &cacheCall{op: op, needs: wire.FeatureCacheDelete, message: func(requestID uint64) wire.Message {
 		return &wire.CacheDelete{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
-	})
+	}})
 }
 
-func checkCacheArguments(op, namespace, cache, key string) error {
-	if err := checkNames(op, namespace, "cache", cache); err != nil {
-		return err
-	}
-	return checkCacheKey(op, key)
-}
+// cacheOp is what is tried, in words.
+type cacheOp struct{ format, namespace, cache, key string }
 
-// cacheMessage makes the message of a request once its id is known.
-type cacheMessage func(requestID uint64) wire.Message
+// String says what is tried.
+func (o cacheOp) String() string { return fmt.Sprintf(o.format, o.key, o.namespace, o.cache) }
 
-// cacheValue is a request that is answered by a value or the lack of one.
-func (c *Client) cacheValue(ctx context.Context, r *request, needs wire.Features, message cacheMessage) ([]byte, bool, error) {
-	answer, err := c.cacheRequest(ctx, r, needs, message)
-	if err != nil {
-		return nil, false, err
+func (o cacheOp) check() error {
+	bad := func(argument, problem string) error {
+		return &ArgumentError{Op: o.String(), Argument: argument, Problem: problem}
 	}
-	m, ok := answer.(*wire.CacheValue)
-	if !ok {
-		return nil, false, refusalOf(r.op, answer)
+	if problem := nameProblem(o.namespace); problem != "" {
+		return bad("namespace", problem)
 	}
-	return m.Value.V, m.Value.Set, nil
-}
-
-// cacheRequest sends one request on the least busy lane and waits for its answer.
-func (c *Client) cacheRequest(ctx context.Context, r *request, needs wire.Features, message cacheMessage) (wire.Message, error) {
-	if c.isClosed() {
-		return nil, closedError(r.op)
+	if problem := nameProblem(o.cache); problem != "" {
+		return bad("cache", problem)
 	}
-	place, release := c.caches.leastBusy()
-	r.after = release
-	err := c.caches.submit(ctx, place, r, func(l *lane) error {
-		if !l.control.grant.Features.Has(needs) {
-			return &UnsupportedError{Op: r.op, Feature: "cache_delete"}
-		}
-		r.id = l.nextID.Add(1)
-		r.frame = wire.AppendJSONFrame(nil, message(r.id))
-		if n := len(r.frame) - wire.HeaderSize; n > wire.MaxPayload {
-			return tooLarge(r.op, n)
-		}
-		return nil
-	})
-	if err != nil {
-		release()
-		return nil, err
+	if problem := cacheKeyProblem(o.key); problem != "" {
+		return bad("key", problem)
 	}
-	select {
-	case <-r.done:
-		return r.answer.msg, r.err
-	case <-ctx.Done():
-		if r.safe {
-			return nil, fmt.Errorf("%s: wait for the answer: %w", r.op, ctx.Err())
-		}
-		return nil, r.unanswered(fmt.Errorf("wait for the answer: %w", ctx.Err()))
-	}
+	return nil
 }

@@ -92,7 +92,7 @@ func TestCodedErrorAnswersTheOldestRequestAndTheStreamGoesOn(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if l := c.caches.places[0].current.Load(); !l.alive() {
+	if l, _ := c.entry.caches.places[0].current(); !l.alive() {
 		t.Fatal("the stream was given up")
 	}
 }
@@ -157,7 +157,11 @@ func TestCacheReadIsAskedAgainOnceAndAWriteIsNot(t *testing.T) {
 }
 
 func TestCanceledCacheWriteIsUnknownAndACanceledReadIsNot(t *testing.T) {
-	b := testbroker.New(t, testbroker.Options{OnFrame: func(*testbroker.Stream, testbroker.Frame) bool { return true }})
+	arrived := make(chan struct{}, 2)
+	b := testbroker.New(t, testbroker.Options{OnFrame: func(*testbroker.Stream, testbroker.Frame) bool {
+		arrived <- struct{}{}
+		return true
+	}})
 	c, err := Connect(within(t), optionsFor(b))
 	if err != nil {
 		t.Fatal(err)
@@ -167,13 +171,17 @@ func TestCanceledCacheWriteIsUnknownAndACanceledReadIsNot(t *testing.T) {
 			t.Error("Close says that everything was answered")
 		}
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	wantIs(t, c.CachePut(ctx, "ns", "c", "k", nil, 0), ErrOutcomeUnknown, context.DeadlineExceeded)
-	ctx, cancel = context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	_, _, err = c.CacheGet(ctx, "ns", "c", "k")
-	wantIs(t, err, context.DeadlineExceeded)
+	untilArrived := func() context.Context {
+		ctx, cancel := context.WithCancel(within(t))
+		go func() {
+			defer cancel()
+			<-arrived
+		}()
+		return ctx
+	}
+	wantIs(t, c.CachePut(untilArrived(), "ns", "c", "k", nil, 0), ErrOutcomeUnknown, context.Canceled)
+	_, _, err = c.CacheGet(untilArrived(), "ns", "c", "k")
+	wantIs(t, err, context.Canceled)
 	if errors.Is(err, ErrOutcomeUnknown) {
 		t.Fatalf("a read has no outcome: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,27 +21,33 @@ import (
 // closePatience is how long Close waits for answers when its context has no deadline of its own.
 const closePatience = 5 * time.Second
 
-// Client talks to one broker out of a list. It is safe for concurrent use. Close it when it is no longer needed.
+// Client talks to one broker out of a list, and to owners of shards that it named. It is safe for concurrent use. Close it
+// when it is no longer needed.
 type Client struct {
-	opts  Options
-	offer wire.Offer
-	tls   *tls.Config
-	quic  *quic.Config
+	opts   Options
+	tenant []byte
+	offer  wire.Offer
+	tls    *tls.Config
+	quic   [linkKinds]*quic.Config
 
-	publishLinks, eventLinks, cacheLinks *linkPool
-	publishes, caches                    *laneSet
-	budget                               *byteBudget
-	widths                               widthCache
-	seed                                 atomic.Uint32 // index of the address to try first
-	requestID                            atomic.Uint64 // of one-shot requests
-	hashSeed                             maphash.Seed
+	seeds     seeds
+	entry     *target
+	owners    owners
+	streams   streams
+	budget    *byteBudget
+	chunks    chunkPool
+	turn      atomic.Uint64 // of RoundRobin
+	requestID atomic.Uint64 // of one-shot requests
+	stats     counters
+	batchers  batchers
 
+	life    life
 	closing context.Context // done when Close begins: no new work
 	close   context.CancelFunc
 	once    sync.Once
 	closed  error // result of Close, for later calls
-	readers sync.WaitGroup
 
+	now    func() time.Time
 	jitter func(ceiling time.Duration) time.Duration        // a random part of a pause
 	sleep  func(ctx context.Context, d time.Duration) error // waits
 }
@@ -64,33 +71,30 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 
 func newClient(o Options) (*Client, error) {
 	tlsConfig, err := transport.ClientTLS(transport.ClientTLSOptions{
-		CAPEM: o.CAPEM, ServerName: o.ServerName, OfferALPN: o.OfferALPN,
+		CAPEM: o.CAPEM, ServerName: o.ServerName, OfferALPN: o.OfferALPN, CertSource: o.Certificate,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := &Client{
-		opts: o, offer: o.offer(), tls: tlsConfig,
-		quic:     transport.ClientQUIC(transport.ClientOptions{Windows: o.Windows, HandshakeTimeout: o.HandshakeTimeout}),
-		budget:   newByteBudget(o.PublishInflightBytes),
-		hashSeed: maphash.MakeSeed(),
-		jitter:   func(ceiling time.Duration) time.Duration { return rand.N(ceiling + 1) },
-		sleep:    sleep,
+		opts: o, tenant: []byte(o.TenantID), offer: o.offer(), tls: tlsConfig,
+		seeds:   seeds{configured: slices.Clone(o.Addrs)},
+		streams: streams{seed: maphash.MakeSeed()},
+		budget:  newByteBudget(o.PublishInflightBytes),
+		chunks:  chunkPool{bytes: o.PublishChunkBytes},
+		now:     time.Now,
+		jitter:  func(ceiling time.Duration) time.Duration { return rand.N(ceiling + 1) },
+		sleep:   sleep,
+	}
+	for kind := range c.quic {
+		w, err := o.windows(linkKind(kind))
+		if err != nil {
+			return nil, fmt.Errorf("connect: %w", err)
+		}
+		c.quic[kind] = transport.ClientQUIC(transport.ClientOptions{Windows: w, HandshakeTimeout: o.DialTimeout})
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
-	shared := newLinkPool(c, 1)
-	c.publishLinks, c.eventLinks, c.cacheLinks = shared, shared, shared
-	if o.PublishConns > 0 {
-		c.publishLinks = newLinkPool(c, o.PublishConns)
-	}
-	if o.EventConns > 0 {
-		c.eventLinks = newLinkPool(c, o.EventConns)
-	}
-	if o.CacheConns > 0 {
-		c.cacheLinks = newLinkPool(c, o.CacheConns)
-	}
-	c.publishes = newLaneSet(c, c.publishLinks, o.PublishStreams, publishLane)
-	c.caches = newLaneSet(c, c.cacheLinks, o.CacheStreams, cacheLane)
+	c.entry = newTarget(c, "")
 	return c, nil
 }
 
@@ -98,56 +102,64 @@ func newClient(o Options) (*Client, error) {
 // passed over for the next address.
 func (c *Client) greet(ctx context.Context) error {
 	var failed ConnectError
+	pool := c.entry.publishLinks
 	for range c.opts.Addrs {
-		control, err := c.open(ctx, c.publishLinks, "connect")
+		l, err := pool.acquire(ctx, "connect")
+		var unreachable *ConnectError
+		if errors.As(err, &unreachable) { // it went through all addresses already
+			failed.Failures = append(failed.Failures, unreachable.Failures...)
+			return &failed
+		}
+		if err != nil {
+			return err
+		}
+		control, err := c.openOn(ctx, pool, l, "connect")
 		if err == nil {
 			control.finish()
 			return nil
 		}
-		var unreachable *ConnectError
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return c.ended(ctx, "connect")
-		case errors.As(err, &unreachable): // it went through all addresses already
-			failed.Failures = append(failed.Failures, unreachable.Failures...)
-			return &failed
 		}
-		failed.Failures = append(failed.Failures, AddrFailure{Addr: c.addr(0), Err: err})
-		c.passOver(c.publishLinks)
+		failed.Failures = append(failed.Failures, AddrFailure{Addr: l.addr, Err: err})
+		pool.passOver(l)
 	}
 	return &failed
 }
 
-// passOver makes the next dial begin at the next address, and the next request dial if that costs nobody anything.
-func (c *Client) passOver(pool *linkPool) {
-	c.seed.Add(1)
-	pool.drop()
-}
-
-// addr is the address that is tried after so many others.
-func (c *Client) addr(after int) string {
-	n := uint32(len(c.opts.Addrs))
-	return c.opts.Addrs[(c.seed.Load()+uint32(after))%n]
-}
-
 // Close refuses new work, waits until publishes and cache requests under way are answered and unacknowledged publishes
-// were taken by the broker, and closes the connections. Subscriptions end with ErrClosed. It waits as long as ctx allows, at
-// most five seconds when ctx has no deadline; the error says what was given up. Further calls return the same.
+// were taken by the broker, and closes the connections. Batchers are flushed first. Subscriptions end with ErrClosed. It waits
+// as long as ctx allows, at most five seconds when ctx has no deadline; the error says what was given up. Further calls
+// return the same.
 func (c *Client) Close(ctx context.Context) error {
 	c.once.Do(func() {
-		c.close()
 		if _, bounded := ctx.Deadline(); !bounded {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, closePatience)
 			defer cancel()
 		}
-		c.closed = errors.Join(c.publishes.close(ctx), c.caches.close(ctx))
-		for _, p := range []*linkPool{c.publishLinks, c.eventLinks, c.cacheLinks} {
-			p.close()
+		flushed := c.batchers.close(ctx)
+		c.life.seal()
+		c.close()
+		c.closed = errors.Join(flushed, c.closeTargets(ctx))
+		for _, l := range c.life.open() {
+			transport.Close(l.conn, transport.CloseShutdown)
 		}
-		c.readers.Wait()
+		c.life.work.Wait()
 	})
 	return c.closed
+}
+
+// closeTargets ends the streams of all brokers, at once.
+func (c *Client) closeTargets(ctx context.Context) error {
+	targets := append(c.owners.all(), c.entry)
+	errs := make([]error, len(targets))
+	var all sync.WaitGroup
+	for i, t := range targets {
+		all.Go(func() { errs[i] = t.close(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // isClosed reports whether Close has begun.

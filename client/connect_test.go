@@ -21,8 +21,11 @@ func TestConnectOffersOnlyWhatTheClientCanReadAndUse(t *testing.T) {
 		heard <- *a
 		return nil
 	}})
-	connect(t, b)
+	connect(t, b, func(o *Options) { o.AckOnCommit = true })
 	a := await(t, "auth", heard)
+	if !a.Offer().Features.Has(wire.FeatureAckOnCommit) {
+		t.Fatal("acknowledgement after the commit is not asked for")
+	}
 	offer := a.Offer()
 	if a.TenantID != "t1" || a.Token != testbroker.Token || !offer.HasFlags {
 		t.Fatalf("auth says %+v", a)
@@ -53,7 +56,7 @@ func TestDeadAddressIsPassedOverForALivingOne(t *testing.T) {
 	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}})
 	c := connect(t, b, func(o *Options) {
 		o.Addrs = []string{"127.0.0.1:1", b.Addr()}
-		o.HandshakeTimeout = 200 * time.Millisecond
+		o.DialTimeout = time.Second
 	})
 	if _, err := c.Publish(within(t), "ns", "s", []byte("x")); err != nil {
 		t.Fatal(err)
@@ -64,7 +67,7 @@ func TestNobodyThereIsUnreachableAndNamesEachAddress(t *testing.T) {
 	b := testbroker.New(t, testbroker.Options{})
 	_, err := Connect(within(t), optionsFor(b, func(o *Options) {
 		o.Addrs = []string{"127.0.0.1:1", "127.0.0.1:2"}
-		o.HandshakeTimeout = 100 * time.Millisecond
+		o.DialTimeout = 100 * time.Millisecond
 	}))
 	wantIs(t, err, ErrUnreachable)
 	if !strings.Contains(err.Error(), "127.0.0.1:1") || !strings.Contains(err.Error(), "127.0.0.1:2") {
@@ -101,11 +104,32 @@ func TestServerNameIsVerified(t *testing.T) {
 	}
 }
 
+func TestCertificateIsPresentedToABrokerThatAsksForOne(t *testing.T) {
+	noLeaks(t)
+	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, MutualTLS: true})
+	_, err := Connect(within(t), optionsFor(b))
+	if err == nil {
+		t.Fatal("the broker took a client without a certificate")
+	}
+	cert, key, err := b.CA().Issue(transport.LeafRequest{Names: []string{"client"}, Now: time.Now(), Lifetime: time.Hour, Client: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := transport.NewCertSource(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, b, func(o *Options) { o.Certificate = source })
+	if _, err := c.Publish(within(t), "ns", "s", nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestALPNIsOfferedOnlyWhenAsked(t *testing.T) {
 	b := testbroker.New(t, testbroker.Options{})
 	for _, offered := range []bool{false, true} {
 		c := connect(t, b, func(o *Options) { o.OfferALPN = offered; o.CAPEM, o.CAFile = nil, b.CAFile(t) })
-		l, err := c.publishLinks.acquire(within(t), "test")
+		l, err := c.entry.publishLinks.acquire(within(t), "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +167,17 @@ func TestUnusableOptionsAreNamed(t *testing.T) {
 		"TenantID": func(o *Options) { o.TenantID = strings.Repeat("t", wire.MaxNameBytes+1) },
 		"Token":    func(o *Options) { o.Token = "" },
 		"CAFile":   func(o *Options) { o.CAPEM, o.CAFile = []byte("x"), "y" },
-		"Options":  func(o *Options) { o.Attempts = -1 },
+		"Attempts": func(o *Options) { o.Attempts = -1 },
+		"Options":  func(o *Options) { o.DialTimeout = -1 },
+		"TokenSource": func(o *Options) {
+			o.TokenProvider = func(context.Context) (string, error) { return "", nil }
+			o.TokenSource = NewTokenSource(nil)
+		},
+		"PublishStreams":               func(o *Options) { o.PublishStreams = 1 << 40 },
+		"EventConnRecvWindow":          func(o *Options) { o.EventConnRecvWindow = 1 << 63 },
+		"SubQueuePolicy":               func(o *Options) { o.SubQueuePolicy = 9 },
+		"PublishSharding":              func(o *Options) { o.PublishSharding = 9 },
+		"windows of event connections": func(o *Options) { o.EventConnRecvWindow, o.EventStreamRecvWindow = 1000, 2000 },
 	} {
 		o := good
 		spoil(&o)

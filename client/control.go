@@ -16,12 +16,17 @@ type control struct {
 	stream *quic.Stream
 	frames *frameReader
 	link   *link
+	pool   *linkPool
 	grant  wire.Grant // what this stream may use
 	window uint32     // unanswered publishes granted; 0: no order of answers is promised
+	held   int64      // of the pool's send window
 }
 
-// finish ends both halves; what was written is still delivered.
-func (s *control) finish() { transport.FinishStream(s.stream) }
+// finish ends both halves; what was written is still delivered. It is called once.
+func (s *control) finish() {
+	transport.FinishStream(s.stream)
+	s.pool.sending.give(s.pool.sending.share(), s.held)
+}
 
 // send writes one message.
 func (s *control) send(m wire.Message) error {
@@ -45,39 +50,57 @@ func (s *control) receive(op string) (wire.Message, error) {
 	return m, nil
 }
 
-// openControl is open, and makes the next try meet another broker when this one is going away.
-func (c *Client) openControl(ctx context.Context, pool *linkPool, op string) (*control, error) {
-	s, err := c.open(ctx, pool, op)
-	if errors.Is(err, ErrDraining) {
-		c.passOver(pool)
+// openControl opens a stream for requests of so many bytes and authenticates it, and makes the next try meet another
+// broker when this one is going away. The error is that of acquire, the *BrokerError of the refusal, a
+// *ConnectionLostError, a *ProtocolError, or that of ctx.
+func (c *Client) openControl(ctx context.Context, pool *linkPool, op string, bytes int) (*control, error) {
+	var held int64
+	if bytes > 0 { // who opens a lane must not stand in line behind those who wait for it
+		var err error
+		if held, err = pool.sending.take(ctx, pool.sending.share(), int64(bytes)); err != nil {
+			return nil, c.ended(ctx, op)
+		}
 	}
-	return s, err
+	l, err := pool.acquire(ctx, op)
+	if err == nil {
+		var s *control
+		if s, err = c.openOn(ctx, pool, l, op); err == nil {
+			s.held = held
+			return s, nil
+		}
+	}
+	pool.sending.give(pool.sending.share(), held)
+	return nil, err
 }
 
-// open opens a stream and authenticates it; one try. The error is that of acquire, the *BrokerError of the refusal, a
-// *ConnectionLostError, a *ProtocolError, or that of ctx.
-func (c *Client) open(ctx context.Context, pool *linkPool, op string) (*control, error) {
+// openOn is openControl on a connection; twice when the token was refused and there is another by now.
+func (c *Client) openOn(ctx context.Context, pool *linkPool, l *link, op string) (*control, error) {
 	token, err := c.token(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.openWith(ctx, pool, op, token)
+	s, err := c.openWith(ctx, pool, l, op, token)
 	if err == nil || !errors.Is(err, ErrUnauthenticated) || c.opts.TokenProvider == nil {
 		return s, err
 	}
-	// The provider may have refreshed the token meanwhile. One more try with another one is worth a stream.
+	if c.opts.TokenSource != nil {
+		c.opts.TokenSource.Refused(token)
+	}
 	again, tokenErr := c.token(ctx, op)
 	if tokenErr != nil || again == token {
 		return nil, err
 	}
-	return c.openWith(ctx, pool, op, again)
+	return c.openWith(ctx, pool, l, op, again)
 }
 
+// token asks for a token, for as long as an answer may take.
 func (c *Client) token(ctx context.Context, op string) (string, error) {
 	token := c.opts.Token
 	if c.opts.TokenProvider != nil {
+		patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
+		defer cancel()
 		var err error
-		if token, err = c.opts.TokenProvider(ctx); err != nil {
+		if token, err = c.opts.TokenProvider(patient); err != nil {
 			return "", fmt.Errorf("%s: get token: %w", op, err)
 		}
 	}
@@ -88,21 +111,24 @@ func (c *Client) token(ctx context.Context, op string) (string, error) {
 	return token, nil
 }
 
-func (c *Client) openWith(ctx context.Context, pool *linkPool, op, token string) (*control, error) {
-	l, err := pool.acquire(ctx, op)
+func (c *Client) openWith(ctx context.Context, pool *linkPool, l *link, op, token string) (*control, error) {
+	patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
+	defer cancel()
+	stream, err := l.conn.OpenStreamSync(patient) // waits for credit
 	if err != nil {
-		return nil, err
-	}
-	stream, err := l.conn.OpenStreamSync(ctx)
-	if err != nil {
+		l.ended.Store(patient.Err() == nil)
 		return nil, c.broken(ctx, op, l, err)
 	}
-	s := &control{stream: stream, frames: newFrameReader(stream), link: l}
+	s := &control{stream: stream, frames: newFrameReader(stream, c.opts.MaxFrameBytes), link: l, pool: pool}
 	err = c.exchange(ctx, s, op, func() error { return c.authenticate(s, op, token) })
 	if err == nil {
+		c.discover(s)
 		return s, nil
 	}
 	transport.AbortStream(stream, transport.StreamFinished)
+	if errors.Is(err, ErrDraining) {
+		pool.passOver(l)
+	}
 	return nil, err
 }
 
@@ -134,11 +160,17 @@ func (c *Client) authenticate(s *control, op, token string) error {
 }
 
 // exchange runs steps that block on the stream, and ends the stream when ctx ends first. It turns failures of the stream
-// into errors of this package and leaves others as they are.
+// into errors of this package and leaves others as they are. A broker that does not answer fails it after AckTimeout.
 func (c *Client) exchange(ctx context.Context, s *control, op string, steps func() error) error {
-	stop := context.AfterFunc(ctx, func() { transport.AbortStream(s.stream, transport.StreamFinished) })
+	patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
+	defer cancel()
+	stop := context.AfterFunc(patient, func() { transport.AbortStream(s.stream, transport.StreamFinished) })
 	err := steps()
-	if !stop() && err == nil {
+	aborted := !stop()
+	switch {
+	case aborted && ctx.Err() == nil:
+		err = fmt.Errorf("%w (%v)", errAckOverdue, c.opts.AckTimeout)
+	case aborted && err == nil:
 		err = ctx.Err() // the stream is gone, whatever was read from it
 	}
 	if err == nil {

@@ -112,7 +112,8 @@ func (c *Client) ShardOwners(ctx context.Context, kind wire.ResourceKind, namesp
 	return owners, nil
 }
 
-// Endpoints asks which brokers new clients may dial. It is advice, and may be empty; the client itself keeps to its Addrs.
+// Endpoints asks which brokers new clients may dial. It is advice, and may be empty. The client asks by itself when it has
+// connected, and tries those addresses after its Addrs.
 func (c *Client) Endpoints(ctx context.Context) ([]Endpoint, error) {
 	const op = "ask brokers"
 	answer, err := c.ask(ctx, op, wire.FeatureTopology, "topology", &wire.Topology{})
@@ -138,6 +139,10 @@ func echoes(op string, sent, got uint64) error {
 	return &ProtocolError{Op: op, What: fmt.Sprintf("answered request %d instead of %d", got, sent)}
 }
 
+// smallMessage is an upper bound for the token-free parts of a request without payload, in bytes, as far as the send window
+// is concerned: names apart, a few hundred bytes of JSON.
+const smallMessage = 1 << 10
+
 // ask sends a question on a stream of its own and returns the answer. Questions change nothing, so a failed one is asked
 // again as the options allow.
 func (c *Client) ask(ctx context.Context, op string, feature wire.Features, name string, question wire.Message) (wire.Message, error) {
@@ -147,8 +152,8 @@ func (c *Client) ask(ctx context.Context, op string, feature wire.Features, name
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	var answer wire.Message
-	err := c.repeat(ctx, op, func() error {
-		control, err := c.openControl(ctx, c.cacheLinks, op)
+	err := c.repeat(ctx, op, repeatable, func() error {
+		control, err := c.openControl(ctx, c.entry.cacheLinks, op, smallMessage)
 		if err != nil {
 			return err
 		}

@@ -118,6 +118,16 @@ func (e *BrokerError) Is(target error) bool {
 	return false
 }
 
+// Retryable reports whether the same call may succeed later without anybody changing a setting, and cannot do harm by being
+// made twice: nothing happened. The client itself repeats where that is safe; after its patience ran out this tells whether
+// more patience may help. Where the broker asked for a pause, it is BrokerError.RetryAfter.
+func Retryable(err error) bool {
+	if err == nil || errors.Is(err, ErrOutcomeUnknown) {
+		return false
+	}
+	return errors.Is(err, ErrNotLeader) || repeatable(err)
+}
+
 // brokerError turns a refusal of the wire into an error of this package.
 func brokerError(op string, r wire.Refusal) *BrokerError {
 	return &BrokerError{

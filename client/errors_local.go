@@ -56,6 +56,36 @@ func (e *ConnectError) Is(target error) bool {
 	return true
 }
 
+// GaveUpError says that what may be repeated was repeated as often, or as long, as the options allow. What it matches is up
+// to the last error.
+type GaveUpError struct {
+	Tries int
+	Err   error // of the last try
+}
+
+// Error gives the last error and how many tries there were.
+func (e *GaveUpError) Error() string {
+	return fmt.Sprintf("%v (gave up after %d tries)", e.Err, e.Tries)
+}
+
+// Unwrap gives the error of the last try.
+func (e *GaveUpError) Unwrap() error { return e.Err }
+
+// LimitError says that a bound of this client is reached.
+type LimitError struct {
+	Op    string
+	Limit string // what is bounded
+	Most  int
+}
+
+// Error names the bound.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%s: there are %d %s already; close some or raise the bound", e.Op, e.Most, e.Limit)
+}
+
+// Is matches ErrLimitExceeded.
+func (e *LimitError) Is(target error) bool { return target == ErrLimitExceeded }
+
 // ConnectionLostError says that the stream of a request, or its whole connection, ended before the answer. By itself it
 // says nothing about the effect; an *OutcomeUnknownError around it does.
 type ConnectionLostError struct {
@@ -76,6 +106,9 @@ func prefix(op string) string {
 	}
 	return op + ": "
 }
+
+// opError puts the operation in front of an error.
+func opError(op string, err error) error { return fmt.Errorf("%s: %w", op, err) }
 
 // Unwrap gives the cause.
 func (e *ConnectionLostError) Unwrap() error { return e.Err }

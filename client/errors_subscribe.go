@@ -41,17 +41,22 @@ func (e *SubscriptionLostError) Unwrap() error { return e.Err }
 // Is matches ErrConnectionLost.
 func (e *SubscriptionLostError) Is(target error) bool { return target == ErrConnectionLost }
 
-// SubscriptionLaggedError is the end of a subscription whose reader was too slow for the broker's queue. Resume after the
-// last event received; ResumeFrom is for a reader that received none.
+// SubscriptionLaggedError is the end of an event stream whose reader was too slow for the queue at the broker, or for the
+// one of this client. Resume after the last event received; ResumeFrom is for a reader that received none.
 type SubscriptionLaggedError struct {
 	Op         string
 	ResumeFrom id.Offset
+	Local      bool // it was this client's queue
 }
 
 // Error says where to resume.
 func (e *SubscriptionLaggedError) Error() string {
-	return fmt.Sprintf("%s: the reader fell behind and the broker ended the subscription: resume after the last event received, or from offset %s if there was none",
-		e.Op, e.ResumeFrom)
+	whose := "the broker's"
+	if e.Local {
+		whose = "the client's"
+	}
+	return fmt.Sprintf("%s: the reader fell behind and %s queue was full: resume after the last event received, or from offset %s if there was none",
+		e.Op, whose, e.ResumeFrom)
 }
 
 // ShardMovedError is the end of a subscription whose shard goes to another broker. All that the old owner had queued was
@@ -83,3 +88,26 @@ func (e *ShardError) Error() string { return fmt.Sprintf("shard %d: %v", e.Shard
 
 // Unwrap gives the shard's error.
 func (e *ShardError) Unwrap() error { return e.Err }
+
+// SubscribeAllError says which shards of a whole stream could not be reached. None is read.
+type SubscribeAllError struct {
+	Op     string
+	Shards []*ShardError // at least one, in shard order
+}
+
+// Error gives the first shard's error and counts the others.
+func (e *SubscribeAllError) Error() string {
+	if more := len(e.Shards) - 1; more > 0 {
+		return fmt.Sprintf("%s: %v (and %d more shards failed)", e.Op, e.Shards[0], more)
+	}
+	return fmt.Sprintf("%s: %v", e.Op, e.Shards[0])
+}
+
+// Unwrap gives the errors of all shards.
+func (e *SubscribeAllError) Unwrap() []error {
+	errs := make([]error, len(e.Shards))
+	for i, s := range e.Shards {
+		errs[i] = s
+	}
+	return errs
+}

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// readBuffer is how many bytes are taken off a stream at once: many acks, or one ordinary event batch.
+	// readBuffer is how many bytes are taken off a stream of answers at once: some hundred acks.
 	readBuffer = 16 << 10
 	// keepBody is the largest body buffer kept for the next frame, so that one large frame does not hold its memory for
 	// the life of the stream.
@@ -19,7 +19,9 @@ const (
 // frameReader cuts a stream into frames. A read that fails (a deadline) loses nothing: the next call goes on where the
 // last one stopped. Not safe for concurrent use.
 type frameReader struct {
-	src *bufio.Reader
+	src  io.Reader
+	most uint32 // longest payload
+	give bool   // each payload is the caller's, in a buffer of its own
 
 	head   [wire.HeaderSize]byte
 	headN  int // bytes of head that are there
@@ -28,12 +30,19 @@ type frameReader struct {
 	body   []byte // what is there of the body
 }
 
-func newFrameReader(r io.Reader) *frameReader {
-	return &frameReader{src: bufio.NewReaderSize(r, readBuffer)}
+// newFrameReader is for streams of small answers, many to one read. Payloads are borrowed until the next call.
+func newFrameReader(r io.Reader, most int) *frameReader {
+	return &frameReader{src: bufio.NewReaderSize(r, readBuffer), most: uint32(most)}
 }
 
-// next returns the next frame. The payload is borrowed until the next call. The error is io.EOF between two frames,
-// io.ErrUnexpectedEOF within one, a *wire.FrameError, or that of the stream.
+// newEventReader is for event streams. A body is read off the stream into the very memory whose pieces the application
+// gets: the one copy on our side of QUIC.
+func newEventReader(r io.Reader, most int) *frameReader {
+	return &frameReader{src: r, most: uint32(most), give: true}
+}
+
+// next returns the next frame. The error is io.EOF between two frames, io.ErrUnexpectedEOF within one, a
+// *wire.FrameError, or that of the stream.
 func (f *frameReader) next() (wire.Header, []byte, error) {
 	if !f.inBody {
 		if err := f.readHead(); err != nil {
@@ -51,16 +60,16 @@ func (f *frameReader) readHead() error {
 	for f.headN < wire.HeaderSize {
 		n, err := f.src.Read(f.head[f.headN:])
 		f.headN += n
-		if err != nil {
+		if err != nil && f.headN < wire.HeaderSize { // with all of it there, the next read tells of the error
 			return cutShort(err, f.headN == 0)
 		}
 	}
-	header, err := wire.ParseHeader(f.head[:], wire.MaxPayload)
+	header, err := wire.ParseHeader(f.head[:], f.most)
 	if err != nil {
 		return err
 	}
 	f.header, f.inBody = header, true
-	if cap(f.body) > keepBody {
+	if f.give || cap(f.body) > keepBody {
 		f.body = nil
 	}
 	f.body = f.body[:0]
@@ -78,7 +87,7 @@ func (f *frameReader) readBody() error {
 		}
 		n, err := f.src.Read(f.body[len(f.body):min(cap(f.body), declared)])
 		f.body = f.body[:len(f.body)+n]
-		if err != nil {
+		if err != nil && len(f.body) < declared {
 			return cutShort(err, false)
 		}
 	}

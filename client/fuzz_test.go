@@ -22,12 +22,12 @@ func FuzzEventFrames(f *testing.F) {
 		f.Add(wire.AppendJSONFrame(nil, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := &Subscription{op: "fuzz", events: &eventStream{id: 1}}
-		frames := newFrameReader(bytes.NewReader(b))
+		frames := newEventReader(bytes.NewReader(b), wire.MaxPayload)
 		for size := 0; ; {
 			header, payload, err := frames.next()
+			var events batch
 			if err == nil {
-				err = s.take(header, payload)
+				events, err = decodeEvents("fuzz", 1, header, payload)
 			}
 			if err != nil {
 				var frame *wire.FrameError
@@ -36,10 +36,15 @@ func FuzzEventFrames(f *testing.F) {
 				}
 				return
 			}
-			for e, ok := s.pop(); ok; e, ok = s.pop() {
+			popped := uint32(0)
+			for e, ok := events.pop(); ok; e, ok = events.pop() {
+				popped++
 				if size += len(e.Payload); size > len(b) {
 					t.Fatalf("%d bytes of payload from %d bytes", size, len(b))
 				}
+			}
+			if popped != events.count {
+				t.Fatalf("%d events came out of a batch of %d", popped, events.count)
 			}
 		}
 	})
@@ -54,17 +59,22 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(true, wire.AppendJSONFrame(nil, &wire.CacheValue{RequestID: wire.Some(uint64(2))}))
 	f.Add(true, wire.AppendJSONFrame(nil, &wire.ErrorAnswer{}))
 	f.Fuzz(func(t *testing.T, cache bool, b []byte) {
-		l := &lane{kind: publishLane, control: &control{link: &link{}}, slots: make(chan struct{}, 8), wake: make(chan struct{}, 1)}
+		client := &Client{}
+		client.entry = newTarget(client, "")
+		l := &lane{
+			client: client, kind: publishLane, slots: make(chan struct{}, 8), wake: make(chan struct{}, 1),
+			control: &control{link: &link{}, pool: client.entry.publishLinks},
+		}
+		client.seeds.configured = []string{"fuzz"}
 		if cache {
 			l.kind = cacheLane
 		}
 		for id := range uint64(4) {
-			r := newRequest("fuzz")
-			r.id, r.silent = id+1, id == 1
+			r := &request{what: &publication{verb: "fuzz"}, id: id + 1, silent: id == 1, done: make(chan struct{})}
 			l.slots <- struct{}{}
 			l.pending.push(r)
 		}
-		frames := newFrameReader(bytes.NewReader(b))
+		frames := newFrameReader(bytes.NewReader(b), wire.MaxPayload)
 		for {
 			header, payload, err := frames.next()
 			if err == nil {

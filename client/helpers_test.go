@@ -3,8 +3,13 @@ package client
 import (
 	"context"
 	"errors"
+	"net"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/client/testbroker"
 )
@@ -22,7 +27,7 @@ func within(t *testing.T) context.Context {
 type change func(*Options)
 
 func optionsFor(b *testbroker.Broker, changes ...change) Options {
-	o := Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM}
+	o := Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM, NoDiscovery: true}
 	for _, c := range changes {
 		c(&o)
 	}
@@ -32,17 +37,85 @@ func optionsFor(b *testbroker.Broker, changes ...change) Options {
 // connect makes a client whose pauses between tries take no time.
 func connect(t *testing.T, b *testbroker.Broker, changes ...change) *Client {
 	t.Helper()
-	c, err := Connect(within(t), optionsFor(b, changes...))
+	return connectWith(t, b, func(*Client) {}, changes...)
+}
+
+// connectWith is connect with other seams.
+func connectWith(t *testing.T, b *testbroker.Broker, seams func(c *Client), changes ...change) *Client {
+	t.Helper()
+	o, err := optionsFor(b, changes...).complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newClient(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.jitter = func(time.Duration) time.Duration { return 0 }
+	seams(c)
 	t.Cleanup(func() {
 		if err := c.Close(within(t)); err != nil {
 			t.Errorf("close client: %v", err)
 		}
 	})
+	if err := c.greet(within(t)); err != nil {
+		t.Fatal(err)
+	}
 	return c
+}
+
+// noLeaks checks at the very end of a test that no goroutine is left of it.
+func noLeaks(t *testing.T) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() { goleak.VerifyNone(t, before) })
+}
+
+// clock is a time that moves when it is told to, or when somebody pauses.
+type clock struct {
+	mu     sync.Mutex
+	at     time.Time
+	pauses []time.Duration
+}
+
+func newClock() *clock { return &clock{at: time.Unix(1_800_000_000, 0)} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// sleep is a pause that takes no time but moves the clock.
+func (c *clock) sleep(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+	c.pauses = append(c.pauses, d)
+	return ctx.Err()
+}
+
+func (c *clock) slept() []time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.pauses)
+}
+
+// deadAddress is a port at which datagrams arrive and nobody answers.
+func deadAddress(t *testing.T) string {
+	t.Helper()
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	return socket.LocalAddr().String()
 }
 
 func wantIs(t *testing.T, err error, marks ...error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/felixd/felixd/transport"
 )
@@ -19,22 +18,22 @@ func (l *lane) fail(cause error) {
 	}
 	l.err = cause
 	close(l.dead)
-	if l.queue.len()+l.pending.len() > 0 {
+	if !l.idle() {
 		l.control.link.busy.Add(-1)
 	}
-	queued, pending := l.queue.drain(), l.pending.drain()
+	queued, pending := l.out.drain(), l.pending.drain()
 	l.lost = len(queued) + len(pending)
 	l.mu.Unlock()
 	transport.AbortStream(l.control.stream, transport.StreamFinished)
 	for _, r := range pending {
 		if r.safe {
-			r.end(reply{}, l.explain(r.op, cause))
+			r.end(reply{}, l.explain(r.op(), cause))
 		} else {
 			r.end(reply{}, r.unanswered(l.explain("", cause)))
 		}
 	}
 	for _, r := range queued {
-		r.end(reply{}, l.explain(r.op, cause))
+		r.end(reply{}, l.explain(r.op(), cause))
 	}
 }
 
@@ -56,7 +55,7 @@ func (l *lane) overdue() {
 		l.mu.Unlock()
 		return
 	}
-	left := time.Until(l.pending.at(0).sentAt.Add(l.client.opts.AckTimeout))
+	left := l.pending.at(0).sentAt.Add(l.client.opts.AckTimeout).Sub(l.client.now())
 	if left > 0 {
 		l.timer.Reset(left)
 		l.mu.Unlock()
@@ -71,13 +70,12 @@ func (l *lane) overdue() {
 func (l *lane) shut(ctx context.Context) error {
 	l.mu.Lock()
 	before := l.err != nil
-	l.closing = true
 	l.mu.Unlock()
+	l.retire()
 	if before {
 		<-l.closed
 		return nil // whoever had a request here was told
 	}
-	l.ring()
 	select {
 	case <-l.closed:
 	case <-ctx.Done():

@@ -8,11 +8,12 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// read is the goroutine that takes answers until the stream ends.
+// read takes answers until the stream ends.
 func (l *lane) read() {
 	for {
 		header, payload, err := l.control.frames.next()
 		if err == nil {
+			l.client.stats.framesIn.Add(1)
 			err = l.take(header, payload)
 		}
 		if err == nil {
@@ -43,7 +44,7 @@ func (l *lane) take(header wire.Header, payload []byte) error {
 		if err != nil || l.kind != publishLane {
 			return &ProtocolError{Op: l.op(), What: fmt.Sprintf("a frame with flags 0x%04x", uint16(header.Flags)), Err: err}
 		}
-		return l.answer(ack.RequestID, reply{ack: &ack})
+		return l.answer(ack.RequestID, reply{ack: ack})
 	}
 	m, err := wire.DecodeJSON(payload)
 	if err != nil {
@@ -58,10 +59,10 @@ func (l *lane) take(header wire.Header, payload []byte) error {
 func (l *lane) takePublish(m wire.Message) error {
 	switch m := m.(type) {
 	case *wire.PublishOK:
-		return l.answer(m.RequestID, reply{ack: &wire.PublishAck{RequestID: m.RequestID, HasOffset: m.Offset.Set, Offset: m.Offset.V}})
+		return l.answer(m.RequestID, reply{ack: wire.PublishAck{RequestID: m.RequestID, HasOffset: m.Offset.Set, Offset: m.Offset.V}})
 	case *wire.PublishError:
 		refusal := m.Refusal()
-		return l.answer(m.RequestID, reply{ack: &wire.PublishAck{RequestID: m.RequestID, Refusal: &refusal}})
+		return l.answer(m.RequestID, reply{ack: wire.PublishAck{RequestID: m.RequestID, Refusal: &refusal}})
 	case *wire.ErrorAnswer: // it names no publish, so none can be told what became of it
 		return brokerError(l.op(), m.Refusal())
 	}
@@ -88,7 +89,22 @@ func (l *lane) takeCache(m wire.Message) error {
 
 // answer ends the request with this id.
 func (l *lane) answer(id uint64, a reply) error {
+	r := l.claim(id)
+	if r == nil {
+		return &ProtocolError{Op: l.op(), What: fmt.Sprintf("an answer to request %d, whose turn it is not", id)}
+	}
+	if a.ack.Refusal != nil && a.ack.Refusal.Code == wire.CodeDraining {
+		l.leave()
+	}
+	r.end(a, nil)
+	return nil
+}
+
+// claim takes the request with this id out of those that wait for an answer; nil when there is none, or when an older one
+// should have come first: the grant of a window promises order, and callers rely on the first failure being the earliest.
+func (l *lane) claim(id uint64) *request {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for i := range l.pending.len() {
 		r := l.pending.at(i)
 		if r.id != id || r.silent {
@@ -98,16 +114,13 @@ func (l *lane) answer(id uint64, a reply) error {
 			continue
 		}
 		if l.unordered && l.kind == publishLane && l.control.window > 0 {
-			break // the grant of a window promises order, and callers rely on the first failure being the earliest
+			return nil
 		}
 		l.pending.remove(i)
 		l.finishOne()
-		l.mu.Unlock()
-		r.end(a, nil)
-		return nil
+		return r
 	}
-	l.mu.Unlock()
-	return &ProtocolError{Op: l.op(), What: fmt.Sprintf("an answer to request %d, whose turn it is not", id)}
+	return nil
 }
 
 // answerOldest ends the oldest request with an error that names none: brokers answer the requests of a stream in order.
@@ -122,9 +135,18 @@ func (l *lane) answerOldest(m *wire.ErrorAnswer) error {
 	r := l.pending.remove(0)
 	l.finishOne()
 	l.mu.Unlock()
+	if m.Refusal().Code == wire.CodeDraining {
+		l.leave()
+	}
 	r.end(reply{msg: m}, nil)
 	if coded(m.Failure) {
 		return nil
 	}
 	return brokerError(l.op(), m.Refusal())
+}
+
+// leave makes the next request go to another broker, or to a new connection: this one drains.
+func (l *lane) leave() {
+	l.retire()
+	l.control.pool.passOver(l.control.link)
 }

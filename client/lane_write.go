@@ -1,10 +1,7 @@
 package client
 
-import "time"
-
 // write is the goroutine that puts requests on the stream, in the order of submit.
 func (l *lane) write() {
-	var buffer []byte
 	for {
 		select {
 		case <-l.wake:
@@ -12,63 +9,53 @@ func (l *lane) write() {
 			return
 		}
 		for {
-			chunk, silent, last := l.nextChunk(buffer[:0])
-			if chunk == nil {
+			c, last := l.nextChunk()
+			if c == nil {
 				if last {
 					l.endWriting()
 					return
 				}
 				break
 			}
-			if _, err := l.control.stream.Write(chunk); err != nil {
+			if _, err := l.control.stream.Write(c.bytes); err != nil {
 				l.fail(err)
 				return
 			}
-			for _, r := range silent {
-				if l.settle(r) {
-					r.end(reply{}, nil)
-				}
-			}
-			if cap(chunk) <= 2*writeChunk {
-				buffer = chunk
-			}
+			l.written(c)
 		}
 	}
 }
 
-// nextChunk moves requests that make one write from the queue to those that await an answer, and joins their frames in
-// buffer; a large frame goes alone and is not copied. silent are those among them that get no answer. last says that the
-// lane is closing and nothing is left to write.
-func (l *lane) nextChunk(buffer []byte) (chunk []byte, silent []*request, last bool) {
+// nextChunk moves the requests of the next write to those that await an answer. last says that the lane is closing and
+// nothing is left to write.
+func (l *lane) nextChunk() (c *chunk, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	idle := l.pending.len() == 0
-	for l.queue.len() > 0 {
-		r := l.queue.at(0)
-		if chunk != nil && len(chunk)+len(r.frame) > writeChunk {
-			break
-		}
-		l.queue.remove(0)
-		r.sentAt = time.Now()
-		l.pending.push(r) // before the write: its answer may come before Write returns
-		if r.silent {
-			silent = append(silent, r)
-		}
-		frame := r.frame
-		r.frame = nil // whoever keeps the request for its outcome does not keep its bytes
-		if len(frame) >= writeChunk {
-			chunk = frame
-			break
-		}
-		if chunk == nil {
-			chunk = buffer
-		}
-		chunk = append(chunk, frame...)
+	c = l.out.next()
+	if c == nil {
+		return nil, l.closing
 	}
-	if chunk != nil && idle {
+	if l.pending.len() == 0 {
 		l.timer.Reset(l.client.opts.AckTimeout)
 	}
-	return chunk, silent, l.closing && l.queue.len() == 0
+	l.client.stats.framesOut.Add(uint64(len(c.requests)))
+	l.client.stats.bytesOut.Add(uint64(len(c.bytes)))
+	now := l.client.now()
+	for _, r := range c.requests {
+		r.sentAt = now
+		l.pending.push(r) // before the write: its answer may come before Write returns
+	}
+	return c, false
+}
+
+// written ends the requests of a chunk that get no answer, and gives it back.
+func (l *lane) written(c *chunk) {
+	for _, r := range c.requests {
+		if r.silent && l.settle(r) {
+			r.end(reply{}, nil)
+		}
+	}
+	l.client.chunks.put(c)
 }
 
 // settle takes a written request without an answer out; false when the lane failed meanwhile and ended it.

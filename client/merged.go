@@ -7,101 +7,71 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"sync/atomic"
+
+	"github.com/felixd/felixd/wire/id"
 )
 
-// openersMax is how many shards of one SubscribeAll are opened at once: a round trip or two each, without a burst of a
-// thousand streams.
-const openersMax = 16
-
-// SubscribeAllOptions says what to read of all shards. The zero value reads from now on.
-type SubscribeAllOptions struct {
-	From          Start
-	QueueCapacity uint32 // as in SubscribeOptions, per shard
-}
-
 // MergedSubscription delivers the events of all shards of a stream. Order holds within a shard only. Each shard has one
-// goroutine that holds one event at a time; what waits behind it waits in the receive window of the shard's stream.
+// goroutine that holds one batch at a time; what waits behind it waits where the policy says. Its methods may be called
+// from several goroutines.
 type MergedSubscription struct {
 	op     string
 	shards []*Subscription
-	items  chan mergedItem // unbuffered: an item is with its goroutine or with the caller, never between
-	over   chan struct{}   // closed when all goroutines have ended
+	pieces chan mergedPiece // unbuffered: a piece is with its goroutine or with the caller, never between
+	over   chan struct{}    // closed when all goroutines have ended
 
+	positions []position // by shard
+
+	ctx    context.Context
 	cancel context.CancelFunc
-	once   sync.Once
+	closed atomic.Bool
+
+	turn  chan struct{} // the right to take events; the field below belongs to its holder
+	batch batch
 }
 
-type mergedItem struct {
-	event Event
-	err   error
-}
-
-// SubscribeAll asks how many shards a stream has and subscribes to each. Either all succeed or the call fails, with the
-// *ShardError of the first shard that failed in shard order.
-func (c *Client) SubscribeAll(ctx context.Context, namespace, stream string, o SubscribeAllOptions) (*MergedSubscription, error) {
-	shards, err := c.StreamShards(ctx, namespace, stream)
-	if err != nil {
-		return nil, err
-	}
-	m := &MergedSubscription{
-		op:     fmt.Sprintf("subscribe to all shards of %s/%s", namespace, stream),
-		shards: make([]*Subscription, shards.Count), items: make(chan mergedItem), over: make(chan struct{}),
-	}
-	errs := make([]error, shards.Count)
-	room := make(chan struct{}, openersMax)
-	var openers sync.WaitGroup
-	for i := range m.shards {
-		room <- struct{}{}
-		openers.Go(func() {
-			defer func() { <-room }()
-			options := SubscribeOptions{Shard: uint32(i), From: o.From, QueueCapacity: o.QueueCapacity}
-			m.shards[i], errs[i] = c.Subscribe(ctx, namespace, stream, options)
-		})
-	}
-	openers.Wait()
-	for i, err := range errs {
-		if err != nil {
-			m.closeShards()
-			return nil, &ShardError{Shard: uint32(i), Err: err}
-		}
-	}
-	m.run(c)
-	return m, nil
+// mergedPiece is a piece of one shard, or with ended its end.
+type mergedPiece struct {
+	piece
+	shard uint32
+	ended bool
 }
 
 // run starts the readers. They end with their shard, with Close, or with the client.
-func (m *MergedSubscription) run(c *Client) {
-	ctx, cancel := context.WithCancel(context.Background())
-	m.cancel = cancel
+func (m *MergedSubscription) run(c *Client) error {
+	m.ctx, m.cancel = context.WithCancel(c.closing)
 	var readers sync.WaitGroup
+	readers.Add(len(m.shards))
 	for _, s := range m.shards {
-		readers.Go(func() { m.forward(ctx, c, s) })
+		if !c.life.spawn(func() { defer readers.Done(); m.forward(s) }) {
+			m.cancel()
+			return closedError(m.op)
+		}
 	}
-	go func() {
-		readers.Wait()
-		close(m.over)
-	}()
+	if !c.life.spawn(func() { readers.Wait(); close(m.over) }) {
+		m.cancel()
+		return closedError(m.op)
+	}
+	return nil
 }
 
-// forward hands the events of one shard over until it ends, and then its error.
-func (m *MergedSubscription) forward(ctx context.Context, c *Client, s *Subscription) {
-	for {
-		e, err := s.Next(ctx)
-		if err == io.EOF || ctx.Err() != nil {
+// forward hands the pieces of one shard over until it ends, and then its end.
+func (m *MergedSubscription) forward(s *Subscription) {
+	for ended := false; !ended; {
+		p, err := s.feed.pull(m.ctx)
+		if m.ctx.Err() != nil {
 			return
 		}
-		item := mergedItem{event: e}
-		if err != nil {
-			item = mergedItem{err: &ShardError{Shard: s.shard, Err: err}}
+		if ended = err != nil; ended {
+			p = piece{kind: ItemShardEnded}
+			if err != io.EOF {
+				p.err = err
+			}
 		}
 		select {
-		case m.items <- item:
-		case <-ctx.Done():
-			return
-		case <-c.closing.Done():
-			return
-		}
-		if err != nil {
+		case m.pieces <- mergedPiece{piece: p, shard: s.source.shard, ended: ended}:
+		case <-m.ctx.Done():
 			return
 		}
 	}
@@ -110,22 +80,84 @@ func (m *MergedSubscription) forward(ctx context.Context, c *Client, s *Subscrip
 // Shards is how many shards are read.
 func (m *MergedSubscription) Shards() int { return len(m.shards) }
 
-// Next waits for the next event of any shard. A *ShardError is the end of one shard; the others go on with the next call.
-// io.EOF says that all shards have ended. The error of ctx loses no event. After Close it returns ErrClosed.
-func (m *MergedSubscription) Next(ctx context.Context) (Event, error) {
-	select {
-	case item := <-m.items:
-		return item.event, item.err
-	case <-ctx.Done():
-		return Event{}, fmt.Errorf("%s: wait for an event: %w", m.op, ctx.Err())
-	case <-m.over:
-	}
-	for _, s := range m.shards {
-		if s.closed.Load() || s.client.isClosed() {
-			return Event{}, fmt.Errorf("%s: the subscription is %w", m.op, ErrClosed)
+// Positions are the offsets of the first event of each shard that was not returned yet, for SubscribeAllOptions.Positions.
+// A shard that has returned none is not in it, nor one without offsets.
+func (m *MergedSubscription) Positions() map[uint32]id.Offset {
+	all := make(map[uint32]id.Offset)
+	for i := range m.positions {
+		if offset, ok := m.positions[i].get(); ok {
+			all[uint32(i)] = offset
 		}
 	}
-	return Event{}, io.EOF
+	return all
+}
+
+// Dropped is how many events QueueDropNew has dropped, of all shards.
+func (m *MergedSubscription) Dropped() uint64 {
+	var n uint64
+	for _, s := range m.shards {
+		n += s.Dropped()
+	}
+	return n
+}
+
+// NextItem waits for the next event of any shard, or for news of one. io.EOF says that all shards have ended. The error of
+// ctx loses nothing. After Close it returns ErrClosed.
+func (m *MergedSubscription) NextItem(ctx context.Context) (Item, error) {
+	if ctx.Err() != nil {
+		return Item{}, m.interrupted(ctx)
+	}
+	select {
+	case <-m.turn:
+	case <-ctx.Done():
+		return Item{}, m.interrupted(ctx)
+	}
+	defer func() { m.turn <- struct{}{} }()
+	for !m.closed.Load() {
+		if e, ok := m.batch.pop(); ok {
+			m.positions[e.Shard].after(&e)
+			return Item{Shard: e.Shard, Event: e}, nil
+		}
+		select {
+		case p := <-m.pieces:
+			if p.kind != ItemEvent {
+				return Item{Kind: p.kind, Shard: p.shard, Err: p.err, Exact: p.exact}, nil
+			}
+			m.batch = p.batch
+		case <-ctx.Done():
+			return Item{}, m.interrupted(ctx)
+		case <-m.over:
+			if m.ctx.Err() == nil {
+				return Item{}, io.EOF
+			}
+			return Item{}, m.closedError()
+		}
+	}
+	return Item{}, m.closedError()
+}
+
+func (m *MergedSubscription) interrupted(ctx context.Context) error {
+	return fmt.Errorf("%s: wait for an event: %w", m.op, ctx.Err())
+}
+
+func (m *MergedSubscription) closedError() error {
+	return fmt.Errorf("%s: the subscription is %w", m.op, ErrClosed)
+}
+
+// Next is NextItem for those who want events only: losses that the client takes care of are passed over (see Event.Gap),
+// and a shard that ended with an error is a *ShardError, after which the others go on with the next call.
+func (m *MergedSubscription) Next(ctx context.Context) (Event, error) {
+	for {
+		item, err := m.NextItem(ctx)
+		switch {
+		case err != nil:
+			return Event{}, err
+		case item.Kind == ItemEvent:
+			return item.Event, nil
+		case item.Kind == ItemShardEnded && item.Err != nil:
+			return Event{}, &ShardError{Shard: item.Shard, Err: item.Err}
+		}
+	}
 }
 
 // Events iterates over the events of all shards until all have ended, ctx ends, or the subscription is closed. The end of
@@ -147,17 +179,12 @@ func (m *MergedSubscription) Events(ctx context.Context) iter.Seq2[Event, error]
 
 // Close ends all subscriptions and returns when nothing of them runs any more. Closing again does nothing.
 func (m *MergedSubscription) Close() {
-	m.once.Do(func() {
-		m.cancel()
-		m.closeShards()
-		<-m.over
-	})
-}
-
-func (m *MergedSubscription) closeShards() {
-	for _, s := range m.shards {
-		if s != nil {
-			s.Close()
-		}
+	if m.closed.Swap(true) {
+		return
 	}
+	m.cancel()
+	for _, s := range m.shards {
+		s.Close()
+	}
+	<-m.over
 }

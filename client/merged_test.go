@@ -56,7 +56,7 @@ func TestLostShardDoesNotDisturbTheOthers(t *testing.T) {
 		s.Send(&wire.Subscribed{SubscriptionID: e.ID})
 		opened[m.Shard.V] <- e
 	})
-	m, err := connect(t, b).SubscribeAll(within(t), "ns", "s", SubscribeAllOptions{})
+	m, err := connect(t, b).SubscribeAll(within(t), "ns", "s", SubscribeAllOptions{Resume: ResumeNever})
 	if err != nil {
 		t.Fatal(err)
 	}

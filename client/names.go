@@ -9,33 +9,35 @@ import (
 
 // checkNames refuses what cannot travel. What a good name is, the broker decides.
 func checkNames(op, namespace, kind, name string) error {
-	if err := checkName(op, "namespace", namespace); err != nil {
-		return err
+	if problem := nameProblem(namespace); problem != "" {
+		return &ArgumentError{Op: op, Argument: "namespace", Problem: problem}
 	}
-	return checkName(op, kind, name)
+	if problem := nameProblem(name); problem != "" {
+		return &ArgumentError{Op: op, Argument: kind, Problem: problem}
+	}
+	return nil
 }
 
-func checkName(op, argument, name string) error {
+// nameProblem says what is wrong with a name; empty for nothing.
+func nameProblem(name string) string {
 	switch {
 	case name == "":
-		return &ArgumentError{Op: op, Argument: argument, Problem: "is empty; give its name"}
+		return "is empty; give its name"
 	case len(name) > wire.MaxNameBytes:
-		return &ArgumentError{Op: op, Argument: argument,
-			Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(name), wire.MaxNameBytes)}
+		return fmt.Sprintf("has %d bytes; at most %d are allowed", len(name), wire.MaxNameBytes)
 	case !utf8.ValidString(name):
-		return &ArgumentError{Op: op, Argument: argument, Problem: "is not valid UTF-8"}
+		return "is not valid UTF-8"
 	}
-	return nil
+	return ""
 }
 
-// checkCacheKey refuses keys that JSON would change on the way.
-func checkCacheKey(op, key string) error {
+// cacheKeyProblem says what is wrong with a cache key, which JSON must not change on the way; empty for nothing.
+func cacheKeyProblem(key string) string {
 	switch {
 	case len(key) > wire.MaxCacheKeyBytes:
-		return &ArgumentError{Op: op, Argument: "key",
-			Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(key), wire.MaxCacheKeyBytes)}
+		return fmt.Sprintf("has %d bytes; at most %d are allowed", len(key), wire.MaxCacheKeyBytes)
 	case !utf8.ValidString(key):
-		return &ArgumentError{Op: op, Argument: "key", Problem: "is not valid UTF-8"}
+		return "is not valid UTF-8"
 	}
-	return nil
+	return ""
 }

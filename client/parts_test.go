@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/felixd/felixd/transport"
@@ -53,14 +55,14 @@ func TestFIFODoesNotGrowWithUse(t *testing.T) {
 func TestBudgetServesInOrderAndNeverExceedsItsTotal(t *testing.T) {
 	b := newByteBudget(10)
 	ctx := within(t)
-	held, err := b.take(ctx, 25) // more than there is takes all
+	held, err := b.take(ctx, b.share(), 25) // more than there is takes all
 	if err != nil || held != 10 {
 		t.Fatalf("%d, %v", held, err)
 	}
 	order := make(chan int64, 3)
 	line := func(n int64, place int) {
 		go func() {
-			if _, err := b.take(ctx, n); err == nil {
+			if _, err := b.take(ctx, b.share(), n); err == nil {
 				order <- n
 			}
 		}()
@@ -80,18 +82,18 @@ func TestBudgetServesInOrderAndNeverExceedsItsTotal(t *testing.T) {
 	line(8, 1)
 	line(5, 2)
 	line(1, 3)
-	b.give(10)
+	b.give(b.share(), 10)
 	if n := await(t, "grant", order); n != 8 {
 		t.Fatalf("%d bytes came first, want 8", n)
 	}
 	if len(order) != 0 { // 1 byte would fit, but 5 are before it
 		t.Fatal("the line was overtaken")
 	}
-	b.give(8)
+	b.give(b.share(), 8)
 	if first, second := await(t, "grant", order), await(t, "grant", order); first+second != 6 {
 		t.Fatalf("%d and %d", first, second)
 	}
-	b.give(6)
+	b.give(b.share(), 6)
 	if b.used != 0 {
 		t.Fatalf("%d bytes are still taken", b.used)
 	}
@@ -99,12 +101,12 @@ func TestBudgetServesInOrderAndNeverExceedsItsTotal(t *testing.T) {
 
 func TestCanceledWaiterLeavesTheLineToTheNext(t *testing.T) {
 	b := newByteBudget(10)
-	if _, err := b.take(within(t), 6); err != nil {
+	if _, err := b.take(within(t), b.share(), 6); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	big := make(chan error, 1)
-	go func() { _, err := b.take(ctx, 10); big <- err }()
+	go func() { _, err := b.take(ctx, b.share(), 10); big <- err }()
 	for {
 		b.mu.Lock()
 		waiting := b.waiting.len()
@@ -114,7 +116,7 @@ func TestCanceledWaiterLeavesTheLineToTheNext(t *testing.T) {
 		}
 	}
 	small := make(chan error, 1)
-	go func() { _, err := b.take(within(t), 1); small <- err }()
+	go func() { _, err := b.take(within(t), b.share(), 1); small <- err }()
 	cancel()
 	wantIs(t, await(t, "cancellation", big), context.Canceled)
 	if err := await(t, "grant", small); err != nil {
@@ -141,12 +143,21 @@ func (c *choppy) Read(p []byte) (int, error) {
 }
 
 func TestFrameReaderGoesOnAfterEveryInterruption(t *testing.T) {
+	for name, reader := range readers {
+		t.Run(name, func(t *testing.T) { interruptedReader(t, reader) })
+	}
+}
+
+// readers are both kinds of frame readers.
+var readers = map[string]func(r io.Reader, most int) *frameReader{"answers": newFrameReader, "events": newEventReader}
+
+func interruptedReader(t *testing.T, reader func(r io.Reader, most int) *frameReader) {
 	var sent []byte
 	want := [][]byte{{}, []byte("abc"), bytes.Repeat([]byte("x"), 5000)}
 	for _, p := range want {
 		sent = append(wire.AppendHeader(sent, wire.Header{Length: uint32(len(p))}), p...)
 	}
-	f := newFrameReader(&choppy{rest: sent})
+	f := reader(&choppy{rest: sent}, wire.MaxPayload)
 	for _, p := range want {
 		for {
 			_, got, err := f.next()
@@ -169,17 +180,44 @@ func TestFrameReaderGoesOnAfterEveryInterruption(t *testing.T) {
 }
 
 func TestFrameReaderDoesNotAllocateByTheDeclaredLength(t *testing.T) {
-	f := newFrameReader(bytes.NewReader(append(wire.AppendHeader(nil, wire.Header{Length: wire.MaxPayload}), 1, 2, 3)))
-	if _, _, err := f.next(); err != io.ErrUnexpectedEOF {
+	for _, reader := range readers {
+		f := reader(bytes.NewReader(append(wire.AppendHeader(nil, wire.Header{Length: wire.MaxPayload}), 1, 2, 3)), wire.MaxPayload)
+		if _, _, err := f.next(); err != io.ErrUnexpectedEOF {
+			t.Fatal(err)
+		}
+		if cap(f.body) > wire.FirstBodyAllocation {
+			t.Fatalf("3 bytes made a buffer of %d", cap(f.body))
+		}
+		f = reader(bytes.NewReader(wire.AppendHeader(nil, wire.Header{Length: 1001})), 1000)
+		_, _, err := f.next()
+		if e := wantAs[*wire.FrameError](t, err); e.Kind != wire.TooLong {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFrameThatComesWithTheEndIsStillRead(t *testing.T) {
+	whole := append(wire.AppendHeader(nil, wire.Header{Length: 40_000}), make([]byte, 40_000)...)
+	for _, reader := range readers {
+		f := reader(iotest.DataErrReader(bytes.NewReader(whole)), wire.MaxPayload) // the last bytes and io.EOF in one read
+		if _, body, err := f.next(); err != nil || len(body) != 40_000 {
+			t.Fatalf("%d bytes, %v", len(body), err)
+		}
+		if _, _, err := f.next(); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestEventReaderGivesEachBodyAway(t *testing.T) {
+	frame := func(b byte) []byte { return append(wire.AppendHeader(nil, wire.Header{Length: 1}), b) }
+	f := newEventReader(bytes.NewReader(append(frame('a'), frame('b')...)), wire.MaxPayload)
+	_, first, err := f.next()
+	if err != nil {
 		t.Fatal(err)
 	}
-	if cap(f.body) > wire.FirstBodyAllocation {
-		t.Fatalf("3 bytes made a buffer of %d", cap(f.body))
-	}
-	f = newFrameReader(bytes.NewReader(wire.AppendHeader(nil, wire.Header{Length: wire.MaxPayload + 1})))
-	_, _, err := f.next()
-	if e := wantAs[*wire.FrameError](t, err); e.Kind != wire.TooLong {
-		t.Fatal(err)
+	if _, _, err := f.next(); err != nil || first[0] != 'a' {
+		t.Fatalf("the next frame overwrote the one before: %q, %v", first, err)
 	}
 }
 
@@ -234,19 +272,40 @@ func TestOnlyWhatMaySucceedLaterIsTriedAgain(t *testing.T) {
 
 func TestEveryErrorSaysWhatWasTriedAndMatchesItsMark(t *testing.T) {
 	errs := map[error]error{
-		&NotLeaderError{Op: "op", NodeID: "n"}:                            ErrNotLeader,
-		&UnsupportedError{Op: "op"}:                                       ErrUnsupported,
-		&OutcomeUnknownError{Op: "op", Err: io.EOF}:                       io.EOF,
-		&ConnectionLostError{Op: "op", Err: io.EOF}:                       ErrConnectionLost,
-		&SubscriptionLostError{Op: "op", Err: io.EOF}:                     ErrConnectionLost,
-		&ProtocolError{Op: "op", Err: io.EOF}:                             io.EOF,
-		&ShardError{Err: &UnsupportedError{Op: "op"}}:                     ErrUnsupported,
-		brokerError("op", wire.Refuse(wire.CodeLimitExceeded, "")):        ErrLimitExceeded,
-		brokerError("op", wire.Refuse(wire.CodeStorage, "")):              ErrOutcomeUnknown,
-		brokerError("op", wire.Refuse(wire.CodeInvalidRequest, "")):       ErrInvalidRequest,
-		brokerError("op", wire.Refuse(wire.CodeDraining, "")):             ErrDraining,
-		brokerError("op", wire.Refuse(wire.CodeShardUnavailable, "")):     ErrUnavailable,
-		&ConnectError{Failures: []AddrFailure{{Addr: "op", Err: io.EOF}}}: ErrUnreachable,
+		&NotLeaderError{Op: "op", NodeID: "n"}:                                                                   ErrNotLeader,
+		&UnsupportedError{Op: "op"}:                                                                              ErrUnsupported,
+		&OutcomeUnknownError{Op: "op", Err: io.EOF}:                                                              io.EOF,
+		&ConnectionLostError{Op: "op", Err: io.EOF}:                                                              ErrConnectionLost,
+		&SubscriptionLostError{Op: "op", Err: io.EOF}:                                                            ErrConnectionLost,
+		&ProtocolError{Op: "op", Err: io.EOF}:                                                                    io.EOF,
+		&ShardError{Err: &UnsupportedError{Op: "op"}}:                                                            ErrUnsupported,
+		brokerError("op", wire.Refuse(wire.CodeLimitExceeded, "")):                                               ErrLimitExceeded,
+		brokerError("op", wire.Refuse(wire.CodeStorage, "")):                                                     ErrOutcomeUnknown,
+		brokerError("op", wire.Refuse(wire.CodeInvalidRequest, "")):                                              ErrInvalidRequest,
+		brokerError("op", wire.Refuse(wire.CodeDraining, "")):                                                    ErrDraining,
+		brokerError("op", wire.Refuse(wire.CodeShardUnavailable, "")):                                            ErrUnavailable,
+		&ConnectError{Failures: []AddrFailure{{Addr: "op", Err: io.EOF}}}:                                        ErrUnreachable,
+		&GaveUpError{Tries: 3, Err: &UnsupportedError{Op: "op"}}:                                                 ErrUnsupported,
+		&LimitError{Op: "op", Limit: "streams", Most: 2}:                                                         ErrLimitExceeded,
+		&FlushError{Op: "op", Failed: 2, Err: io.EOF}:                                                            io.EOF,
+		&EnvError{Variable: "op", Problem: "is wrong", Err: io.EOF}:                                              io.EOF,
+		&SubscribeAllError{Op: "op", Shards: []*ShardError{{Shard: 1, Err: io.EOF}, {Shard: 2, Err: ErrClosed}}}: ErrClosed,
+	}
+	for err, part := range map[error]string{
+		&SubscriptionLaggedError{Op: "op", ResumeFrom: 7}:                                                  "the broker's queue was full",
+		&SubscriptionLaggedError{Op: "op", ResumeFrom: 7, Local: true}:                                     "the client's queue was full",
+		&ShardMovedError{Op: "op"}:                                                                         "subscribe again",
+		&ShardMovedError{Op: "op", NodeID: "n", Addr: "a:1"}:                                               "broker n at a:1",
+		&CursorError{Op: "op", Requested: 3, Available: 5}:                                                 "offset 3 is gone, the oldest record kept is 5",
+		&CursorError{Op: "op", Reason: wire.CursorInFuture}:                                                "past the end",
+		&GaveUpError{Tries: 3, Err: errors.New("op failed")}:                                               "gave up after 3 tries",
+		&SubscribeAllError{Op: "op", Shards: []*ShardError{{Err: io.EOF}, {Err: io.EOF}}}:                  "1 more shards",
+		brokerError("op", wire.Refuse(wire.CodeOverloaded, "busy").WithReason(wire.ReasonTenantQuota, 20)): "may be repeated after 20ms",
+		brokerError("op", wire.Refuse(wire.CodeNotLeader, "")):                                             "ask the owner",
+	} {
+		if text := err.Error(); !strings.Contains(text, "op") || !strings.Contains(text, part) {
+			t.Errorf("%T says %q, which lacks the operation or %q", err, text, part)
+		}
 	}
 	for err, mark := range errs {
 		if !errors.Is(err, mark) || !bytes.Contains([]byte(err.Error()), []byte("op")) {

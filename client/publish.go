@@ -2,54 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
-
-// Ack says what answer a publish waits for.
-type Ack uint8
-
-const (
-	// AckRecord waits until the broker has taken the record. It is the default.
-	AckRecord Ack = iota
-	// AckBatch waits until the broker has taken the whole batch.
-	AckBatch
-	// AckNone waits only until the record is on its way. It may be lost without anybody noticing.
-	AckNone
-)
-
-// mode is the word for it on the wire.
-func (a Ack) mode() wire.AckMode {
-	switch a {
-	case AckRecord:
-		return wire.AckPerMessage
-	case AckBatch:
-		return wire.AckPerBatch
-	}
-	return wire.AckNone
-}
-
-// PublishOption adjusts one publish.
-type PublishOption func(*publishSettings)
-
-type publishSettings struct {
-	key   []byte
-	keyed bool
-	ack   Ack
-}
-
-// WithKey routes the record, or all records of a batch, by a key: same key, same shard, same order. An empty key is a key.
-// Without one records go to shard 0. At most 65535 bytes; not kept.
-func WithKey(key []byte) PublishOption {
-	return func(s *publishSettings) { s.key, s.keyed = key, true }
-}
-
-// WithAck sets what to wait for; AckRecord is the default.
-func WithAck(ack Ack) PublishOption {
-	return func(s *publishSettings) { s.ack = ack }
-}
 
 // PublishResult is what the broker said of a publish it took.
 type PublishResult struct {
@@ -61,140 +19,132 @@ type PublishResult struct {
 
 // Publish publishes one record and waits for its answer. Refusals are a *BrokerError. When ctx ends or the connection is
 // lost before the answer, the error matches ErrOutcomeUnknown: the record may have been written. Any other error means
-// that it was not.
+// that it was not. A record is sent once; only when the remembered owner of its shard said that it did nothing, it is sent
+// once more, through the broker the client is connected to.
 func (c *Client) Publish(ctx context.Context, namespace, stream string, payload []byte, opts ...PublishOption) (PublishResult, error) {
-	p, err := c.PublishAsync(ctx, namespace, stream, payload, opts...)
-	if err != nil {
-		return PublishResult{}, err
-	}
-	return p.Wait(ctx)
+	return c.publishAndWait(ctx, newPublication("publish", namespace, stream, [][]byte{payload}, opts))
 }
 
 // PublishBatch publishes several records as one batch under one key: all or none of them, at consecutive offsets. An empty
 // batch is an *ArgumentError. Otherwise as Publish.
 func (c *Client) PublishBatch(ctx context.Context, namespace, stream string, payloads [][]byte, opts ...PublishOption) (PublishResult, error) {
-	p, err := c.PublishBatchAsync(ctx, namespace, stream, payloads, opts...)
-	if err != nil {
-		return PublishResult{}, err
-	}
-	return p.Wait(ctx)
+	return c.publishAndWait(ctx, newPublication("publish batch", namespace, stream, payloads, opts))
 }
 
 // PublishAsync sends one record and returns without waiting for its answer. It waits for room when as much is under way as
 // the broker's window and PublishInflightBytes allow, which bounds what a fast caller can pile up. Publishes of one key, or
-// without a key, to one stream keep the order of the calls. An error means that the record was not sent.
+// without a key, to one stream keep the order of the calls. An error means that the record was not sent. Unlike Publish it
+// keeps no copy of the record, so it never sends one again.
 func (c *Client) PublishAsync(ctx context.Context, namespace, stream string, payload []byte, opts ...PublishOption) (*PendingPublish, error) {
-	return c.publish(ctx, "publish", namespace, stream, wire.AppendPayload(nil, payload), 1, opts)
+	return c.start(ctx, newPublication("publish", namespace, stream, [][]byte{payload}, opts))
 }
 
 // PublishBatchAsync is PublishBatch without waiting for the answer; see PublishAsync.
 func (c *Client) PublishBatchAsync(ctx context.Context, namespace, stream string, payloads [][]byte, opts ...PublishOption) (*PendingPublish, error) {
-	size := 0
-	for _, p := range payloads {
-		size += wire.PayloadOverhead + len(p)
-	}
-	region := make(wire.Region, 0, size)
-	for _, p := range payloads {
-		region = wire.AppendPayload(region, p)
-	}
-	return c.publish(ctx, "publish batch", namespace, stream, region, len(payloads), opts)
+	return c.start(ctx, newPublication("publish batch", namespace, stream, payloads, opts))
 }
 
-// publication is one publish on its way to a lane.
+// publication is one publish on its way to a lane. What it borrows from the caller it lets go of once it is encoded.
 type publication struct {
+	verb              string
 	namespace, stream string
-	region            wire.Region
-	count             uint32
+	payloads          [][]byte
+	batch             *openBatch // instead of payloads: records that were collected into a frame
+	count             int
+	bytes             int // of the region that the payloads make
 	publishSettings
 }
 
-func (c *Client) publish(ctx context.Context, verb, namespace, stream string, region wire.Region, count int, opts []PublishOption) (*PendingPublish, error) {
-	op := verb + " to " + namespace + "/" + stream
-	p := &publication{namespace: namespace, stream: stream, region: region, count: uint32(count)}
+func newPublication(verb, namespace, stream string, payloads [][]byte, opts []PublishOption) publication {
+	p := publication{verb: verb, namespace: namespace, stream: stream, payloads: payloads, count: len(payloads)}
+	for _, b := range payloads {
+		p.bytes += wire.PayloadOverhead + len(b)
+	}
 	for _, o := range opts {
 		o(&p.publishSettings)
 	}
-	if err := p.check(op); err != nil {
-		return nil, err
-	}
-	if c.isClosed() {
-		return nil, closedError(op)
-	}
-	place, err := c.publishPlace(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	held, err := c.budget.take(ctx, int64(len(region)))
-	if err != nil {
-		return nil, fmt.Errorf("%s: wait for room in flight: %w", op, err)
-	}
-	r := newRequest(op)
-	r.silent = p.ack == AckNone
-	r.after = func() { c.budget.give(held) }
-	if err := c.publishes.submit(ctx, place, r, func(l *lane) error { return p.encode(c, l, r) }); err != nil {
-		c.budget.give(held)
-		return nil, err
-	}
-	return &PendingPublish{client: c, request: r, unknownWidth: p.keyed, namespace: namespace, stream: stream}, nil
+	return p
 }
 
-func (p *publication) check(op string) error {
-	if err := checkNames(op, p.namespace, "stream", p.stream); err != nil {
-		return err
+// String says what is tried.
+func (p *publication) String() string { return p.verb + " to " + p.namespace + "/" + p.stream }
+
+func (p *publication) check(most int) error {
+	bad := func(argument, problem string) error {
+		return &ArgumentError{Op: p.String(), Argument: argument, Problem: problem}
+	}
+	if problem := nameProblem(p.namespace); problem != "" {
+		return bad("namespace", problem)
+	}
+	if problem := nameProblem(p.stream); problem != "" {
+		return bad("stream", problem)
 	}
 	switch {
 	case p.count == 0:
-		return &ArgumentError{Op: op, Argument: "payloads", Problem: "is empty; publish at least one record"}
+		return bad("payloads", "is empty; publish at least one record")
 	case len(p.key) > wire.MaxKeyBytes:
-		return &ArgumentError{Op: op, Argument: "key", Problem: fmt.Sprintf("has %d bytes; at most %d are allowed", len(p.key), wire.MaxKeyBytes)}
-	case len(p.region) > wire.MaxPayload:
-		return tooLarge(op, len(p.region))
+		return bad("key", fmt.Sprintf("has %d bytes; at most %d are allowed", len(p.key), wire.MaxKeyBytes))
+	case p.bytes > most:
+		return tooLarge(p.String(), p.bytes, most)
 	case p.ack > AckNone:
-		return &ArgumentError{Op: op, Argument: "ack", Problem: "is none of AckRecord, AckBatch, AckNone"}
+		return bad("ack", "is none of AckRecord, AckBatch, AckNone")
 	}
 	return nil
 }
 
-func tooLarge(op string, n int) error {
+func tooLarge(op string, n, most int) error {
 	return &ArgumentError{Op: op, Argument: "payload",
-		Problem: fmt.Sprintf("makes a frame of %d bytes; at most %d are allowed, so publish smaller batches", n, wire.MaxPayload)}
+		Problem: fmt.Sprintf("makes a frame of %d bytes; at most %d are allowed, so publish smaller batches", n, most)}
 }
 
-// encode makes the frame for a lane: binary where the broker reads it, JSON elsewhere.
-func (p *publication) encode(c *Client, l *lane, r *request) error {
-	r.id = l.nextID.Add(1)
-	flags := wire.FlagPublishBatch
-	if p.ack != AckNone {
-		flags |= wire.FlagPublishAcked
+// start hands a publish to the lane of its shard. A remembered owner that cannot be reached is forgotten: nothing was sent.
+func (c *Client) start(ctx context.Context, pub publication) (*PendingPublish, error) {
+	if err := pub.check(c.opts.MaxFrameBytes); err != nil {
+		return nil, err
 	}
-	if p.keyed {
-		flags |= wire.FlagPublishKeyed
+	if c.isClosed() {
+		return nil, closedError(pub.String())
 	}
-	if l.control.grant.Flags.Has(flags) {
-		binary := wire.Publish{
-			Flags: flags, RequestID: r.id, Ack: p.ack.mode(), Key: p.key, Tenant: []byte(c.opts.TenantID),
-			Namespace: []byte(p.namespace), Stream: []byte(p.stream), Count: p.count, Region: p.region,
-		}
-		r.frame = wire.AppendPublish(make([]byte, 0, p.frameBytes(c)), &binary)
-	} else {
-		message := wire.PublishBatchMessage{
-			TenantID: c.opts.TenantID, Namespace: p.namespace, Stream: p.stream, Records: p.region, Count: p.count, Ack: p.ack.mode(),
-		}
-		if p.ack != AckNone {
-			message.RequestID = wire.Some(r.id)
-		}
-		if p.keyed {
-			message.Key = wire.Some(p.key)
-		}
-		r.frame = wire.AppendJSONFrame(nil, &message)
+	entry := c.streams.entry(pub.namespace, pub.stream)
+	shard, err := c.shardOf(ctx, entry, &pub)
+	if err != nil {
+		return nil, err
 	}
-	if n := len(r.frame) - wire.HeaderSize; n > wire.MaxPayload {
-		return tooLarge(r.op, n)
+	p := &PendingPublish{client: c, pub: pub, entry: entry, route: entry.route(shard)}
+	p.request = request{what: &p.pub, encoder: &p.pub, owner: p, silent: pub.ack == AckNone, done: make(chan struct{})}
+	for {
+		err := p.submit(ctx, c.publishPlace(entry, shard))
+		if err == nil {
+			return p, nil
+		}
+		if p.via == nil || p.via == c.entry || !isConnectFailure(err) && !errors.Is(err, ErrConnectionLost) {
+			return nil, err
+		}
+		p.route.forget(p.via)
 	}
-	return nil
 }
 
-// frameBytes is the length of the binary frame, or a little more: all length fields and ids together stay under 64 bytes.
-func (p *publication) frameBytes(c *Client) int {
-	return wire.HeaderSize + 64 + len(p.key) + len(c.opts.TenantID) + len(p.namespace) + len(p.stream) + len(p.region)
+// shardOf returns the shard of a publish as far as the client knows.
+func (c *Client) shardOf(ctx context.Context, e *streamEntry, p *publication) (uint32, error) {
+	if p.batch != nil {
+		return p.batch.shard, nil
+	}
+	if !p.keyed {
+		return 0, nil
+	}
+	shards, _, err := c.width(ctx, e, p.namespace, p.stream)
+	if err != nil {
+		return 0, err
+	}
+	return shards.Routing.Shard(p.key, true, shards.Count), nil
+}
+
+// publishPlace chooses the lane of a publish: one per shard, so that order holds within a shard, and neighbouring shards
+// have lanes of their own; or each in turn.
+func (c *Client) publishPlace(e *streamEntry, shard uint32) int {
+	places := uint64(c.opts.PublishStreams)
+	if c.opts.PublishSharding == RoundRobin {
+		return int(c.turn.Add(1) % places)
+	}
+	return int((e.hash + uint64(shard)) % places)
 }

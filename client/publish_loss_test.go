@@ -41,7 +41,7 @@ func TestPublishWorksAgainAfterTheConnectionDied(t *testing.T) {
 		if _, err := c.Publish(ctx, "ns", "s", []byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		l, err := c.publishLinks.acquire(ctx, "test")
+		l, err := c.entry.publishLinks.acquire(ctx, "test")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestPublishWorksAgainAfterTheConnectionDied(t *testing.T) {
 // laneOf returns the publish lane that was used.
 func laneOf(t *testing.T, c *Client) *lane {
 	t.Helper()
-	for i := range c.publishes.places {
-		if l := c.publishes.places[i].current.Load(); l != nil {
+	for i := range c.entry.publishes.places {
+		if l, ok := c.entry.publishes.places[i].current(); ok {
 			return l
 		}
 	}
@@ -193,9 +193,13 @@ func TestCloseThatCannotFlushSaysSo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		short, cancel := context.WithTimeout(within(t), 50*time.Millisecond)
-		defer cancel()
-		err = c.Close(short)
+		ctx := within(t)
+		if !ends {
+			short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			ctx = short
+		}
+		err = c.Close(ctx)
 		if err == nil || !strings.Contains(err.Error(), "1 requests were not answered") || errors.Is(err, context.DeadlineExceeded) == ends {
 			t.Fatalf("the broker ends %v: %v", ends, err)
 		}

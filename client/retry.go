@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/felixd/felixd/transport"
@@ -18,25 +17,45 @@ const (
 	notFoundGrace = 5 * time.Second
 )
 
-// repeat runs step until it succeeds, fails for good, or was tried as often as the options allow. Only steps that may run
-// twice belong here: it does not look at what a failed try may have done.
-func (c *Client) repeat(ctx context.Context, op string, step func() error) error {
-	began := time.Now()
+// repeat runs step until it succeeds, fails for good, or was tried as often and as long as the options allow; then the
+// error is a *GaveUpError. Only steps that may run twice belong here: it does not look at what a failed try may have done.
+func (c *Client) repeat(ctx context.Context, op string, again func(error) bool, step func() error) error {
+	return c.repeatWithin(ctx, op, limits{tries: c.opts.Attempts, time: c.opts.RetryDeadline}, again, step)
+}
+
+// limits bound a repetition. 0 means that this one does not.
+type limits struct {
+	tries int
+	time  time.Duration
+	first int // tries that count as made before: pauses begin longer
+}
+
+func (c *Client) repeatWithin(ctx context.Context, op string, l limits, again func(error) bool, step func() error) error {
+	began := c.now()
+	var missing time.Time // when not_found came first
 	for try := 1; ; try++ {
 		err := step()
-		if err == nil || ctx.Err() != nil || !repeatable(err) {
+		var given *GaveUpError // by a repetition inside the step
+		if err == nil || ctx.Err() != nil || errors.As(err, &given) || !again(err) {
 			return err
 		}
 		if c.isClosed() {
 			return closedError(op)
 		}
-		if try >= c.opts.Attempts {
-			return fmt.Errorf("%w (gave up after %d tries)", err, try)
+		pause, now := c.pause(l.first+try, err), c.now()
+		if errors.Is(err, ErrNotFound) {
+			if missing.IsZero() {
+				missing = now
+			}
+			if now.Add(pause).Sub(missing) > notFoundGrace {
+				return err
+			}
 		}
-		pause := c.pause(try, err)
-		if errors.Is(err, ErrNotFound) && time.Since(began)+pause > notFoundGrace {
-			return err
+		if l.tries > 0 && try >= l.tries || l.time > 0 && now.Add(pause).Sub(began) > l.time {
+			return &GaveUpError{Tries: try, Err: err}
 		}
+		c.stats.retries.Add(1)
+		c.opts.Hooks.retrying(Retry{Op: op, Try: try, Pause: pause, Err: err})
 		if err := c.sleep(ctx, pause); err != nil {
 			return c.ended(ctx, op)
 		}

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -25,6 +26,7 @@ const (
 // it is claimed.
 type router struct {
 	conn *quic.Conn
+	opts *Options
 
 	mu     sync.Mutex
 	places map[uint64]*place // by subscription id, until both sides have met
@@ -44,7 +46,9 @@ type eventStream struct {
 	id     uint64
 }
 
-func newRouter(conn *quic.Conn) *router { return &router{conn: conn, places: make(map[uint64]*place)} }
+func newRouter(conn *quic.Conn, o *Options) *router {
+	return &router{conn: conn, opts: o, places: make(map[uint64]*place)}
+}
 
 // run takes event streams until the connection ends, and returns when nothing of it is left.
 func (r *router) run() {
@@ -62,12 +66,16 @@ func (r *router) run() {
 // welcome reads the first frame of a stream and holds the stream until it is claimed. What is no event stream, or is not
 // wanted, is stopped; the connection does not suffer from it.
 func (r *router) welcome(stream *quic.ReceiveStream) {
-	e, err := hello(stream)
+	e, err := hello(stream, r.opts.MaxFrameBytes)
 	if err != nil {
 		stream.CancelRead(transport.StreamFinished)
 		return
 	}
 	p := r.meet(e.id)
+	if p == nil {
+		stream.CancelRead(transport.StreamFinished)
+		return
+	}
 	select {
 	case p.arrived <- e:
 	default: // a second stream under one id
@@ -89,11 +97,27 @@ func (r *router) welcome(stream *quic.ReceiveStream) {
 	}
 }
 
-func hello(stream *quic.ReceiveStream) (*eventStream, error) {
+// read takes the next frame. When ctx ends it stops with os.ErrDeadlineExceeded and keeps what has arrived.
+func (e *eventStream) read(ctx context.Context) (wire.Header, []byte, error) {
+	if ctx.Done() == nil {
+		return e.frames.next()
+	}
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { stopped <- e.stream.SetReadDeadline(time.Unix(1, 0)) })
+	header, payload, err := e.frames.next()
+	if !stop() { // the deadline must not hit the next call
+		if failed := errors.Join(<-stopped, e.stream.SetReadDeadline(time.Time{})); err == nil {
+			err = failed
+		}
+	}
+	return header, payload, err
+}
+
+func hello(stream *quic.ReceiveStream, most int) (*eventStream, error) {
 	if err := stream.SetReadDeadline(time.Now().Add(helloPatience)); err != nil {
 		return nil, err
 	}
-	e := &eventStream{stream: stream, frames: newFrameReader(stream)}
+	e := &eventStream{stream: stream, frames: newEventReader(stream, most)}
 	header, payload, err := e.frames.next()
 	if err != nil {
 		return nil, err
@@ -114,10 +138,13 @@ func hello(stream *quic.ReceiveStream) (*eventStream, error) {
 }
 
 // claim waits for the event stream of a subscription.
-func (r *router) claim(ctx context.Context, id uint64) (*eventStream, error) {
+func (r *router) claim(ctx context.Context, op string, id uint64) (*eventStream, error) {
 	p := r.meet(id)
+	if p == nil {
+		return nil, &LimitError{Op: op, Limit: "event streams and subscriptions that wait for each other", Most: r.opts.EventRouterMaxPending}
+	}
 	if !r.take(p) {
-		return nil, &ProtocolError{Op: "subscribe", What: fmt.Sprintf("two subscriptions got the id %d", id)}
+		return nil, &ProtocolError{Op: op, What: fmt.Sprintf("two subscriptions got the id %d", id)}
 	}
 	defer close(p.gone) // a place given up stays, so that its stream is stopped when it arrives
 	select {
@@ -131,11 +158,14 @@ func (r *router) claim(ctx context.Context, id uint64) (*eventStream, error) {
 	}
 }
 
-// meet returns the place of an id.
+// meet returns the place of an id, nil when there are too many.
 func (r *router) meet(id uint64) *place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.places[id]
+	if p == nil && len(r.places) >= r.opts.EventRouterMaxPending {
+		return nil
+	}
 	if p == nil {
 		p = &place{arrived: make(chan *eventStream, 1), gone: make(chan struct{})}
 		r.places[id] = p

@@ -29,6 +29,11 @@ type Options struct {
 	Caches    map[string]uint32 // "namespace/cache" and its shards
 	Durable   bool              // publishes and events carry offsets
 	BatchSize int               // events per frame at most; 0 means 64
+	Routing   wire.Routing      // of all streams
+	MutualTLS bool              // clients have to present a certificate of this broker's authority
+	// Share is a broker whose authority, streams and records this one has too: two brokers of one cluster. Streams, Durable
+	// and Routing are then that one's.
+	Share *Broker
 
 	// OnAuth may refuse; nil, or returning nil, takes Token.
 	OnAuth func(a *wire.Auth) *wire.Refusal
@@ -50,6 +55,8 @@ type Broker struct {
 	listener *transport.Listener
 	ca       *transport.CA
 	work     sync.WaitGroup
+	stop     sync.Once
+	stopped  error
 
 	logs map[string][]*log // by "namespace/stream"; does not change
 
@@ -62,7 +69,26 @@ type Broker struct {
 // New starts a broker on a loopback port and stops it when the test ends.
 func New(t testing.TB, o Options) *Broker {
 	t.Helper()
+	b, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Errorf("close test broker: %v", err)
+		}
+	})
+	return b
+}
+
+// Start starts a broker on a loopback port, for those who have no test at hand. Stop it in the end.
+func Start(o Options) (*Broker, error) {
 	b := &Broker{options: o, logs: make(map[string][]*log), caches: make(map[string]map[string]value)}
+	if o.Share != nil {
+		b.ca, b.logs = o.Share.ca, o.Share.logs
+		b.options.Streams, b.options.Durable, b.options.Routing = o.Share.options.Streams, o.Share.options.Durable, o.Share.options.Routing
+		return b, b.listen()
+	}
 	for name, shards := range o.Streams {
 		b.logs[name] = newLogs(shards)
 	}
@@ -71,34 +97,43 @@ func New(t testing.TB, o Options) *Broker {
 	}
 	ca, err := transport.NewCA("test authority", time.Now(), nil)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	b.ca = ca
-	b.listen(t)
-	return b
+	return b, b.listen()
 }
 
-func (b *Broker) listen(t testing.TB) {
-	t.Helper()
+func (b *Broker) listen() error {
 	cert, key, err := b.ca.Issue(transport.LeafRequest{Names: []string{"localhost", "127.0.0.1"}, Now: time.Now(), Lifetime: time.Hour})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	src, err := transport.NewCertSource(cert, key)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	b.listener, err = transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(src, transport.Policy{})})
+	var policy transport.Policy
+	if b.options.MutualTLS {
+		if policy.ClientCAs, err = transport.ParseCertPool(b.ca.CertPEM); err != nil {
+			return err
+		}
+	}
+	b.listener, err = transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(src, policy)})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	b.work.Go(b.accept)
-	t.Cleanup(func() {
-		if err := b.listener.Close(); err != nil {
-			t.Errorf("close test broker: %v", err)
-		}
+	return nil
+}
+
+// Stop ends all connections and the listener, and returns when nothing of the broker runs any more. Stopping again does
+// nothing.
+func (b *Broker) Stop() error {
+	b.stop.Do(func() {
+		b.stopped = b.listener.Close()
 		b.work.Wait()
 	})
+	return b.stopped
 }
 
 // Addr is the address to dial.

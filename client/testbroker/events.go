@@ -36,6 +36,11 @@ func (l *log) append(r wire.Region) (first int) {
 	return first
 }
 
+// Append adds records to a shard of a stream, "namespace/stream", as a publish would, and returns the position of the first.
+func (b *Broker) Append(stream string, shard uint32, records wire.Region) (first int) {
+	return b.logs[stream][shard].append(records)
+}
+
 // after returns up to n records from a position, and a channel that tells when there are more.
 func (l *log) after(at, n int) ([][]byte, <-chan struct{}) {
 	l.mu.Lock()
@@ -142,6 +147,9 @@ func (b *Broker) subscribe(s *Stream, m *wire.Subscribe) {
 	answer := &wire.Subscribed{SubscriptionID: e.ID}
 	if b.options.Durable {
 		answer.StartOffset, answer.LiveOffset = wire.Some(id.Offset(at)), wire.Some(id.Offset(l.end()))
+	}
+	if m.QueueCapacity.Set {
+		answer.QueueCapacity = wire.Some(min(m.QueueCapacity.V, wire.SubscriberQueueCapacityMax))
 	}
 	s.Send(answer)
 	b.work.Go(func() { b.deliver(e, l, at, s.Grant) })

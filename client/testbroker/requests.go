@@ -34,7 +34,7 @@ func (b *Broker) handle(s *Stream, f Frame) {
 		b.cache(s, m)
 	case *wire.StreamShards:
 		shards := b.options.Streams[m.Namespace+"/"+m.Stream]
-		s.Send(&wire.StreamShardsView{Shards: shards, RequestID: m.RequestID})
+		s.Send(&wire.StreamShardsView{Shards: shards, RequestID: m.RequestID, Routing: b.options.Routing})
 	case *wire.CacheShards:
 		s.Send(&wire.CacheShardsView{Shards: b.options.Caches[m.Namespace+"/"+m.Cache], RequestID: m.RequestID})
 	case *wire.ShardOwners:
@@ -67,7 +67,7 @@ func (b *Broker) publish(s *Stream, p *wire.Publish, json bool) {
 		answer(wire.PublishAck{Refusal: &refusal})
 		return
 	}
-	shard := wire.RoutingModulo.Shard(p.Key, p.Keyed, uint32(len(logs)))
+	shard := b.options.Routing.Shard(p.Key, p.Keyed, uint32(len(logs)))
 	first := logs[shard].append(p.Region)
 	answer(wire.PublishAck{HasOffset: b.options.Durable, Offset: offsetIf(b.options.Durable, first)})
 }

@@ -118,15 +118,16 @@ func (a *app) subscribe(ctx context.Context, b broker, f subFlags, start client.
 	return nil
 }
 
+// open subscribes. A loss ends the command, whose exit code tells of it.
 func open(ctx context.Context, b broker, stream string, start client.Start, shard uint32, all bool) (reader, int, error) {
 	if all {
-		m, err := b.SubscribeAll(ctx, b.namespace, stream, client.SubscribeAllOptions{From: start})
+		m, err := b.SubscribeAll(ctx, b.namespace, stream, client.SubscribeAllOptions{From: start, Resume: client.ResumeNever})
 		if err != nil {
 			return nil, 0, err
 		}
 		return m, m.Shards(), nil
 	}
-	s, err := b.Subscribe(ctx, b.namespace, stream, client.SubscribeOptions{Shard: shard, From: start})
+	s, err := b.Subscribe(ctx, b.namespace, stream, client.SubscribeOptions{Shard: shard, From: start, Resume: client.ResumeNever})
 	if err != nil {
 		return nil, 0, err
 	}

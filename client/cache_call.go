@@ -1,0 +1,84 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/felixd/felixd/wire"
+)
+
+// cacheCall is one request to a cache.
+type cacheCall struct {
+	op      cacheOp
+	read    bool
+	bytes   int // of the value in it
+	needs   wire.Features
+	message func(requestID uint64) wire.Message
+
+	set     *laneSet
+	place   int
+	held    int64 // of the send window
+	request request
+}
+
+// encode makes the frame.
+func (k *cacheCall) encode(l *lane, id uint64, out *outbox) error {
+	if !l.control.grant.Features.Has(k.needs) {
+		return &UnsupportedError{Op: k.op.String(), Feature: "cache_delete"}
+	}
+	return out.takeJSON(k.op.String, k.message(id), l.client.opts.MaxFrameBytes)
+}
+
+// settled gives back what the request held.
+func (k *cacheCall) settled(*request) { k.release() }
+
+func (k *cacheCall) release() {
+	k.set.places[k.place].users.Add(-1)
+	k.set.pool.sending.give(k.set.pool.sending.share(), k.held)
+}
+
+// frameBytes is about how long the frame is: base64 makes four bytes of three.
+func (k *cacheCall) frameBytes() int64 {
+	return int64(smallMessage + len(k.op.namespace) + len(k.op.cache) + len(k.op.key) + (k.bytes+2)/3*4)
+}
+
+// cacheValue is a request that is answered by a value or the lack of one.
+func (c *Client) cacheValue(ctx context.Context, k *cacheCall) ([]byte, bool, error) {
+	answer, err := c.cacheRequest(ctx, k)
+	if err != nil {
+		return nil, false, err
+	}
+	m, ok := answer.(*wire.CacheValue)
+	if !ok {
+		return nil, false, refusalOf(k.op.String(), answer)
+	}
+	return m.Value.V, m.Value.Set, nil
+}
+
+// cacheRequest sends one request on the least busy lane and waits for its answer.
+func (c *Client) cacheRequest(ctx context.Context, k *cacheCall) (wire.Message, error) {
+	if c.isClosed() {
+		return nil, closedError(k.op.String())
+	}
+	k.set = c.entry.caches
+	r := &k.request
+	*r = request{what: &k.op, encoder: k, owner: k, safe: k.read, done: make(chan struct{})}
+	var err error
+	if k.held, err = k.set.pool.sending.take(ctx, k.set.pool.sending.share(), k.frameBytes()); err != nil {
+		return nil, fmt.Errorf("%s: wait for room in flight: %w", k.op, err)
+	}
+	k.place = k.set.leastBusy()
+	if err := k.set.submit(ctx, k.place, r); err != nil {
+		k.release()
+		return nil, err
+	}
+	select {
+	case <-r.done:
+		return r.answer.msg, r.err
+	case <-ctx.Done():
+		if r.safe {
+			return nil, fmt.Errorf("%s: wait for the answer: %w", k.op, ctx.Err())
+		}
+		return nil, r.unanswered(fmt.Errorf("wait for the answer: %w", ctx.Err()))
+	}
+}
