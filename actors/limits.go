@@ -32,9 +32,9 @@ const (
 	// workerIdleAfter is how long a goroutine of the pool may be unused before it ends; it may live up to twice that.
 	workerIdleAfter = 10 * time.Second
 
-	// executorsDefault and executorsMax bound the fair dispatcher's parallelism. More than a few only add contention: a shard's
+	// ExecutorsDefault and executorsMax bound the fair dispatcher's parallelism. More than a few only add contention: a shard's
 	// turn never waits.
-	executorsDefault = 4
+	ExecutorsDefault = 4
 	executorsMax     = 64
 
 	// cellsDefault is the number of distinct (sender, kind) pairs an actor accepts when its Bounds name none: followers, routes and

@@ -69,7 +69,7 @@ type System struct {
 // system's metrics.
 func NewSystem(opts Options) *System {
 	if opts.Executors < 0 || opts.Executors > executorsMax {
-		panic(fmt.Sprintf("actors: NewSystem: Executors is %d: use 0 for %d, or 1 to %d", opts.Executors, executorsDefault, executorsMax))
+		panic(fmt.Sprintf("actors: NewSystem: Executors is %d: use 0 for %d, or 1 to %d", opts.Executors, ExecutorsDefault, executorsMax))
 	}
 	s := &System{
 		name: opts.Name, clock: opts.Clock, sink: opts.Events, metrics: newMetrics(opts.Registerer), turnsPerDispatch: 1,
@@ -86,7 +86,7 @@ func NewSystem(opts Options) *System {
 	s.proto = newProtoactor()
 	executors := opts.Executors
 	if executors == 0 {
-		executors = executorsDefault
+		executors = ExecutorsDefault
 	}
 	s.schedule(opts.Scheduler, executors)
 	return s

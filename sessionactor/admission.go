@@ -6,8 +6,8 @@ import (
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 )
 
-// Admission shares a node's places for requests among its tenants. It knows the tenants that have a stream open, and no
-// others. Safe for concurrent use; the decisions are sessioncore's.
+// Admission shares a node's places for requests among its tenants, and those of a connection among its shards. It knows the tenants
+// that have a stream open, and no others. Safe for concurrent use; the decisions are sessioncore's.
 type Admission struct {
 	limits sessioncore.AdmissionLimits
 
@@ -59,15 +59,31 @@ func (a *Admission) detach(s *tenantShare) {
 	}
 }
 
-func (a *Admission) admit(s *tenantShare, bytes int) bool {
+func (a *Admission) admit(d *sessioncore.Demand) sessioncore.Verdict {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.core.Admit(&s.use, bytes)
+	return a.core.Admit(d)
 }
 
-// done notes the outcomes of some requests.
-func (a *Admission) done(s *tenantShare, requests, bytes int) {
+// withdraw takes back that a request was let in: it did not reach its shard.
+func (a *Admission) withdraw(d *sessioncore.Demand) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.core.Done(&s.use, requests, bytes)
+	a.core.Withdraw(d)
+}
+
+// done notes the outcomes of some requests of one connection and tenant.
+func (a *Admission) done(s *tenantShare, c *sessioncore.ConnUse, list []sessioncore.Outcome) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, o := range list {
+		a.core.Done(&s.use, c, o.Shard, o.Requests, o.Bytes)
+	}
+}
+
+// do makes one step of a request that waits.
+func (a *Admission) do(step func(core *sessioncore.Admission)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	step(a.core)
 }

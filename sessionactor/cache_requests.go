@@ -1,6 +1,8 @@
 package sessionactor
 
 import (
+	"context"
+
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
@@ -45,7 +47,7 @@ func (l *lane) cacheGet(t sessioncore.Token, m *wire.CacheGet) {
 	l.settle(t, sessioncore.Answer{Found: ok, Value: value})
 }
 
-func (l *lane) cachePut(t sessioncore.Token, m *wire.CachePut) {
+func (l *lane) cachePut(ctx context.Context, t sessioncore.Token, m *wire.CachePut) {
 	h := l.cacheShard(t, m.TenantID, m.Namespace, m.Cache, m.Key)
 	if h == nil {
 		l.session.opts.Metrics.CacheRequests.WithLabelValues("put", "refused").Inc()
@@ -53,10 +55,11 @@ func (l *lane) cachePut(t sessioncore.Token, m *wire.CachePut) {
 	}
 	msg := &shardactor.CachePut{Key: m.Key, Value: m.Value, TTLMillis: m.TTLMillis.V, HasTTL: m.TTLMillis.Set}
 	msg.To(l, shardcore.Token(t))
-	l.sendWrite(t, h, msg, "put")
+	msg.Sent = l.sampleSent(t)
+	l.sendWrite(ctx, t, h, msg, "put")
 }
 
-func (l *lane) cacheDelete(t sessioncore.Token, m *wire.CacheDelete) {
+func (l *lane) cacheDelete(ctx context.Context, t sessioncore.Token, m *wire.CacheDelete) {
 	h := l.cacheShard(t, m.TenantID, m.Namespace, m.Cache, m.Key)
 	if h == nil {
 		l.session.opts.Metrics.CacheRequests.WithLabelValues("delete", "refused").Inc()
@@ -64,17 +67,15 @@ func (l *lane) cacheDelete(t sessioncore.Token, m *wire.CacheDelete) {
 	}
 	msg := &shardactor.CacheDelete{Key: m.Key}
 	msg.To(l, shardcore.Token(t))
-	l.sendWrite(t, h, msg, "delete")
+	msg.Sent = l.sampleSent(t)
+	l.sendWrite(ctx, t, h, msg, "delete")
 }
 
 // sendWrite hands a cache write to its shard.
-func (l *lane) sendWrite(t sessioncore.Token, h *shardactor.Handle, m shardactor.Message, op string) {
-	result := "ok"
-	if !l.admit(t) {
-		result = "refused"
-	} else if err := h.Ref.TrySend(m, shardactor.Size(m)); err != nil {
-		result = "refused"
-		l.notTaken(t, err)
+func (l *lane) sendWrite(ctx context.Context, t sessioncore.Token, h *shardactor.Handle, m shardactor.Message, op string) {
+	result := "refused"
+	if l.submit(ctx, t, h, m, shardactor.Size(m)) {
+		result = "ok"
 	}
 	l.session.opts.Metrics.CacheRequests.WithLabelValues(op, result).Inc()
 }

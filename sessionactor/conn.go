@@ -66,9 +66,11 @@ const (
 	CloseOverload
 	// CloseInternal: the broker failed in a way that cost this connection.
 	CloseInternal
+	// CloseRepeatedFailure: requests of a principal that uses it made shards fail more than once.
+	CloseRepeatedFailure
 )
 
 // String is the code as a metric label.
 func (c CloseCode) String() string {
-	return [...]string{"shutdown", "authentication_timeout", "too_many_streams", "overload", "internal"}[c]
+	return [...]string{"shutdown", "authentication_timeout", "too_many_streams", "overload", "internal", "repeated_failure"}[c]
 }

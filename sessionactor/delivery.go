@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"time"
 
+	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
@@ -13,7 +14,11 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-var errPumpPanicked = errors.New("the pump panicked")
+var (
+	errPumpPanicked = errors.New("the pump panicked")
+	// errUnheard ends a subscription whose client cannot hear that it has it.
+	errUnheard = errors.New("the stream it was asked for on is gone")
+)
 
 // delivery is the loop of one subscription: read up to the readable end, write, else wait for more. Catching up and being
 // live are the same code. It runs in one goroutine, which is the only one that writes to the event stream.
@@ -23,26 +28,18 @@ type delivery struct {
 	request subscribeRequest
 
 	stream  SendStream
-	next    id.Offset
-	waiter  storage.Waiter
+	cursor  storage.Cursor
+	next    id.Offset // where the next page begins
 	gate    Gate
 	batches []*batch.Batch
 	shape   shape
 
-	finishing bool // the session is draining: end once there is nothing to read
+	busy      bool         // more than one batch was queued when there was something to write last
+	busySince time.Time    // when that was
+	late      actors.Timer // rings the gate when events have waited for others long enough; nil before the first time
+	finishing bool         // the session is draining: end once there is nothing to read
+	time      pageTime
 }
-
-const (
-	// readBatches and readBytes bound what one step takes from the log: enough to fill a write, little enough that memory
-	// a slow reader keeps alive stays small.
-	readBatches = 256
-	readBytes   = 256 << 10
-	// writeBytes is how much is joined into one write; a larger frame is written by itself.
-	writeBytes = 64 << 10
-)
-
-// writeBuffers are shared by all subscriptions: only one that has something to write holds one.
-var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBytes); return &b }}
 
 // run sets the subscription up, answers its request, and delivers until something ends it.
 func (d *delivery) run(ctx context.Context) error {
@@ -53,21 +50,38 @@ func (d *delivery) run(ctx context.Context) error {
 		}
 		return err
 	}
-	// The place in the log is taken before the answer: what is published after it is delivered.
-	oldest, end := d.request.shard.Log.Bounds()
-	if d.next = end; d.request.start == wire.StartEarliest {
-		d.next = oldest
+	d.gate = d.session.opts.Runtime.NewGate()
+	d.time.start(d.session.opts.Timings)
+	if !d.request.lane.awaitTurn(ctx, d.request.token, d.gate) {
+		d.stream.CancelWrite()
+		d.request.refuse(wire.Refuse(wire.CodeShardUnavailable, "the stream of the request is gone"))
+		d.request.lane = nil
+		return errUnheard
 	}
-	d.shape = shapeFor(d.request.grant, d.id, d.request.entry.Name)
+	if f := d.request.locate(); f != nil {
+		d.stream.CancelWrite()
+		d.request.refuse(*f)
+		d.request.lane = nil
+		return f
+	}
+	// The place in the log is taken before the answer: what is published after it is delivered.
+	d.cursor = d.request.shard.Log.Register(storage.CursorOptions{
+		Start: d.request.start, Capacity: d.request.capacity, Owner: d.owner(),
+		Ring: d.gate.Ring, // a ring that wait did not look at must not make a later one block: the shard rings
+	})
+	defer d.cursor.Release()
+	d.shape = shapeFor(d.request.grant, d.id, d.request.entry.Name, &d.session.opts.Delivery)
 	if _, err := d.stream.Write(wire.AppendJSONFrame(nil, &wire.EventStreamHello{SubscriptionID: d.id})); err != nil {
 		d.request.refuse(wire.Refuse(wire.CodeInternal, "the event stream broke off").WithRetry(wire.RetryRetry))
 		d.request.lane = nil
 		return fmt.Errorf("write hello: %w", err)
 	}
-	d.request.lane.resolve(d.request.token, sessioncore.Answer{Message: &wire.Subscribed{SubscriptionID: d.id}})
+	heard := d.request.lane.grant(d.request.token, sessioncore.Answer{Message: d.request.subscribed(d.id)})
 	d.request.lane = nil // an idle subscription keeps nothing of the stream it was asked for on
-	d.gate = d.session.opts.Runtime.NewGate()
-	d.waiter.Ring = d.gate.Ring // a ring that wait did not look at must not make a later one block: the shard rings
+	if !heard {
+		d.stream.CancelWrite()
+		return errUnheard
+	}
 	return d.deliver(ctx)
 }
 
@@ -84,24 +98,35 @@ func (d *delivery) open(ctx context.Context) error {
 	return nil
 }
 
-// deliver returns nil when the log has ended and everything was written.
+// deliver returns nil when the subscription has ended in order and everything was written.
 func (d *delivery) deliver(ctx context.Context) error {
 	for {
-		page, err := d.request.shard.Log.Read(d.next, readBatches, readBytes, d.batches)
-		d.next, d.batches = page.Next, page.Batches
-		d.session.opts.Metrics.Dropped.Add(float64(page.Lost))
+		d.lookForPage()
+		page, err := d.cursor.Take(pageOf(d.request.capacity), pageBytes, d.batches)
+		d.batches, d.next = page.Batches, page.Next
 		var closed *storage.ClosedError
 		if errors.As(err, &closed) {
-			return d.stream.Close()
+			return d.end(closedBy(closed.Reason))
 		}
-		if len(page.Batches) > 0 {
+		if page.Lost > 0 && d.endsWhenLagging() {
+			d.next = page.From
+			return d.end(endLagged)
+		}
+		switch {
+		case len(page.Batches) > 0:
+			if d.busy = len(page.Batches) > 1; d.busy {
+				d.busySince = d.session.opts.Clock.Now()
+			}
+			d.havePage()
 			if err := d.write(page.Batches); err != nil {
 				return fmt.Errorf("write events: %w", err)
 			}
-			continue
-		}
-		if more, err := d.wait(ctx); !more {
-			return err
+			d.wrotePage()
+		case page.Lost > 0: // and nothing behind it yet
+		default:
+			if more, err := d.wait(ctx); !more {
+				return err
+			}
 		}
 	}
 }
@@ -110,18 +135,19 @@ func (d *delivery) deliver(ctx context.Context) error {
 func (d *delivery) wait(ctx context.Context) (more bool, err error) {
 	clear(d.batches)
 	d.batches = nil
-	if !d.request.shard.Log.Arm(&d.waiter, d.next) {
+	if !d.cursor.Arm(1, 1) {
 		return true, nil
 	}
 	if d.finishing {
-		d.request.shard.Log.Disarm(&d.waiter)
-		return false, d.stream.Close()
+		d.cursor.Disarm()
+		return false, d.end(endDraining)
 	}
-	if d.gate.Wait(d.session.finish, d.stream.Context(), ctx) {
-		d.request.shard.Log.Disarm(&d.waiter) // a gate may be rung for nothing
+	rung := d.gate.Wait(d.session.finish, d.stream.Context(), ctx)
+	d.cursor.Disarm() // a gate may be rung for nothing
+	if rung {
+		d.gather(ctx)
 		return true, nil
 	}
-	d.request.shard.Log.Disarm(&d.waiter)
 	if err := ctx.Err(); err != nil {
 		d.stream.CancelWrite()
 		return false, context.Cause(ctx)
@@ -134,78 +160,22 @@ func (d *delivery) wait(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// write sends batches, joining small frames into few writes.
-func (d *delivery) write(batches []*batch.Batch) error {
-	pooled := writeBuffers.Get().(*[]byte)
-	defer func() { writeBuffers.Put(pooled) }()
-	buf := (*pooled)[:0]
-	m := d.session.opts.Metrics
-	for i, b := range batches {
-		if !b.Kind.Visible() {
-			continue
-		}
-		var err error
-		if buf, err = d.frames(buf, b); err != nil {
-			return err
-		}
-		m.Delivered.Add(float64(b.Count))
-		m.DeliveredBytes.Add(float64(b.PayloadBytes))
-		batches[i] = nil // written: the ring decides how long it lives
+// gather gives a busy subscriber's events time to be joined by others: until enough of them fill a write, and no longer than the
+// delay from the first one on, which has just come. A subscriber that is not busy gets its event at once, and no timer.
+func (d *delivery) gather(ctx context.Context) {
+	o := &d.session.opts.Delivery
+	if d.busy && d.session.opts.Clock.Now().Sub(d.busySince) > o.MaxDelay { // a pause, and what comes after it comes alone
+		d.busy = false
 	}
-	return d.put(buf)
-}
-
-// frames adds the frames of one batch to buf, writing whatever does not fit.
-func (d *delivery) frames(buf []byte, b *batch.Batch) ([]byte, error) {
-	if !d.shape.shared {
-		d.session.opts.Metrics.Encodes.Inc()
-		var lost uint32
-		buf, lost = d.shape.append(buf, b)
-		d.session.opts.Metrics.Dropped.Add(float64(lost))
-		if len(buf) < writeBytes {
-			return buf, nil
-		}
-		return d.restart(buf)
+	if !d.busy || o.MaxDelay <= 0 || !d.cursor.Arm(o.enough(d.request.capacity), writeBytes) {
+		return
 	}
-	if b.Framed != nil {
-		return d.join(buf, b.Framed)
+	if d.late == nil {
+		d.late = d.session.opts.Clock.AfterFunc(o.MaxDelay, d.gate.Ring)
+	} else {
+		d.late.Reset(o.MaxDelay)
 	}
-	var err error
-	for _, part := range b.Cut {
-		if buf, err = d.join(buf, part); err != nil {
-			return buf, err
-		}
-	}
-	return buf, nil
-}
-
-// join puts bytes behind those that wait in buf. What is large goes out by itself, uncopied.
-func (d *delivery) join(buf, frame []byte) ([]byte, error) {
-	if len(buf)+len(frame) <= writeBytes {
-		return append(buf, frame...), nil
-	}
-	if err := d.put(buf); err != nil {
-		return buf, err
-	}
-	if len(frame) < writeBytes/4 {
-		return append(buf[:0], frame...), nil
-	}
-	return buf[:0], d.put(frame)
-}
-
-// restart writes what a shape encoded and keeps the buffer only if it is of the usual size.
-func (d *delivery) restart(buf []byte) ([]byte, error) {
-	err := d.put(buf)
-	if cap(buf) > 2*writeBytes {
-		return make([]byte, 0, writeBytes), err
-	}
-	return buf[:0], err
-}
-
-func (d *delivery) put(p []byte) error {
-	if len(p) == 0 {
-		return nil
-	}
-	_, err := d.stream.Write(p)
-	return err
+	d.gate.Wait(d.session.finish, d.stream.Context(), ctx) // whatever ends it: what has come is written
+	d.late.Stop()
+	d.cursor.Disarm()
 }

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/reading"
@@ -38,10 +39,18 @@ const (
 )
 
 // rights are the grants of a token.
-type rights struct{ denied sessioncore.Action }
+type rights struct {
+	denied  sessioncore.Action
+	subject string // "" is alice
+}
 
-func (rights) Tenant() string  { return tenant }
-func (rights) Subject() string { return "alice" }
+func (rights) Tenant() string { return tenant }
+func (r rights) Subject() string {
+	if r.subject == "" {
+		return "alice"
+	}
+	return r.subject
+}
 func (r rights) Allows(a sessioncore.Action, _ sessioncore.Object) bool {
 	return a != r.denied
 }
@@ -54,6 +63,8 @@ func (gatekeeper) Authenticate(in, token string, _ time.Time) (sessioncore.Grant
 	case in != tenant:
 	case token == "good":
 		return rights{}, nil
+	case token == "bob":
+		return rights{subject: "bob"}, nil
 	case token == "read only":
 		return rights{denied: sessioncore.ActionPublish}, nil
 	case token == "write only":
@@ -74,6 +85,7 @@ type site struct {
 	registry *prometheus.Registry
 	sabotage *sabotage
 	caches   *reading.CachePool
+	readers  *storage.Readers
 	version  uint64
 	applied  chan uint64
 	conns    []*memConn
@@ -83,6 +95,10 @@ type setting struct {
 	clock       actors.Clock
 	ringBatches int
 	ringBytes   int64
+	policy      storage.Policy
+	windowBytes int64
+	readerBytes int64
+	timed       bool // every request is
 	change      func(*Options)
 	desired     []route.Assignment
 }
@@ -106,6 +122,12 @@ func open(t testing.TB, s setting) *site {
 	if s.ringBatches == 0 {
 		s.ringBatches, s.ringBytes = 16384, 64<<20
 	}
+	if s.windowBytes == 0 {
+		s.windowBytes = wire.SubscriberQueueBytes
+	}
+	if s.readerBytes == 0 {
+		s.readerBytes = wire.NodeReaderBytes
+	}
 	if s.desired == nil {
 		s.desired = []route.Assignment{stream("orders", 1), stream("wide", 4), cache("users", 1), cache("wide", 4)}
 	}
@@ -114,16 +136,21 @@ func open(t testing.TB, s setting) *site {
 	t.Cleanup(x.close)
 	tails := storage.NewBudget(256 << 20)
 	x.caches = reading.NewCachePool(cacheBytes)
+	x.readers = storage.NewReaders(storage.ReaderOptions{Policy: s.policy, WindowBytes: s.windowBytes, Budget: storage.NewBudget(s.readerBytes)})
 	table := route.NewTable[*shardactor.Handle]()
+	var timings *stages.Timings
+	if s.timed {
+		timings = stages.New(x.registry, s.clock.Now, 1)
+	}
 	x.host = must(shardactor.SpawnHost(x.sys, shardactor.HostOptions{
-		Table: table, Tails: tails, Caches: x.caches, RingBatches: s.ringBatches, RingBytes: s.ringBytes,
-		Events: actors.DiscardEvents(), Metrics: shardactor.NewMetrics(x.registry, tails, x.caches),
-		Rand: rand.New(rand.NewPCG(1, 2)).Uint64, Applied: func(v uint64) { x.applied <- v }, Wrap: x.sabotage.wrap,
+		Table: table, Tails: tails, Caches: x.caches, Readers: x.readers, RingBatches: s.ringBatches, RingBytes: s.ringBytes,
+		Events: actors.DiscardEvents(), Metrics: shardactor.NewMetrics(x.registry, tails, x.caches, x.readers),
+		Rand: rand.New(rand.NewPCG(1, 2)).Uint64, Applied: func(v uint64) { x.applied <- v }, Wrap: x.sabotage.wrap, Timings: timings,
 	}))(t)
 	x.opts = DefaultOptions()
 	x.opts.Table, x.opts.Auth, x.opts.Offer, x.opts.Clock = table, gatekeeper{}, EphemeralOffer(), s.clock
 	x.opts.Brokers = []wire.Broker{{NodeID: "n1", Addr: "10.0.0.1:5000"}}
-	x.opts.Events, x.opts.Metrics = actors.DiscardEvents(), NewMetrics(x.registry)
+	x.opts.Events, x.opts.Metrics, x.opts.Timings = actors.DiscardEvents(), NewMetrics(x.registry), timings
 	if s.change != nil {
 		s.change(&x.opts)
 	}

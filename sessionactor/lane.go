@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/shardcore"
@@ -20,7 +21,8 @@ import (
 //
 //  1. core is used under mu only; framer, scratch and entry belong to the read pump;
 //  2. at most one goroutine writes: it holds mu and does not block, or writing is true and it is the write pump;
-//  3. credit of the session and of the node is held for every frame that was read and whose request has no outcome.
+//  3. credit of the session and of the node is held for every frame that was read and whose request has no outcome, unless
+//     the request waits for room in the read pump's hands.
 type lane struct {
 	session *session
 	recv    ReceiveStream
@@ -31,6 +33,7 @@ type lane struct {
 	entry   *shardactor.Entry // of the last publish
 	tenant  *tenantShare      // in the node's admission; nil before a token was accepted
 	partial int64             // booked for the body that is being read
+	sampler stages.Sampler    // of the requests to be timed
 
 	inHand        sessioncore.Token // the request the read pump is busy with, while handling
 	handling      bool
@@ -43,14 +46,20 @@ type lane struct {
 	writing  bool
 	closed   bool
 	draining bool
-	gate     Gate // of the read pump: rung when there may be room for another request, or credit
+	lent     int // permits that a request gave back while it waited and never took again
+	sample   sample
+	demand   sessioncore.Demand // of the request that is on its way to its shard; the admission's while it waits
+	gate     Gate               // of the read pump: rung when there may be room for another request, or credit
+	turns    []turn             // subscribes that wait for older answers
+
+	debt debt // what it owes its client, in the books of the node
 }
 
 var _ shardactor.Reply = (*lane)(nil)
 
 func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *lane {
 	return &lane{
-		session: s, recv: recv, send: send, gate: s.opts.Runtime.NewGate(),
+		session: s, recv: recv, send: send, gate: s.opts.Runtime.NewGate(), sampler: s.opts.Timings.Sampler(),
 		core: sessioncore.NewStream(role, s.opts.Offer, s.opts.Window),
 	}
 }
@@ -64,7 +73,7 @@ func (l *lane) readPump(ctx context.Context) {
 		}
 	}()
 	var err error
-	for err == nil && l.waitRoom(ctx) {
+	for err == nil && (!l.framer.Between() || l.waitRoom(ctx)) {
 		var n int
 		if n, err = l.recv.Read(l.framer.Want()); n > 0 {
 			if !l.Feed(ctx, n) {
@@ -81,6 +90,9 @@ func (l *lane) waitRoom(ctx context.Context) bool {
 	for {
 		l.mu.Lock()
 		ended, room := l.core.Ended() != "", l.core.Room()
+		if l.debt.bytes > 0 && l.session.opts.Answers.tight() {
+			room = false // its own answers ring when they have left
+		}
 		l.mu.Unlock()
 		if ended {
 			return false
@@ -96,10 +108,7 @@ func (l *lane) waitRoom(ctx context.Context) bool {
 
 // Feed says that n bytes were put where the framer wanted them. It returns false when nothing more is to be read.
 func (l *lane) Feed(ctx context.Context, n int) bool {
-	l.mu.Lock()
-	limit := l.core.MaxPayload()
-	l.mu.Unlock()
-	frame, done, err := l.framer.Feed(n, limit)
+	frame, done, err := l.framer.Feed(n, l.core.MaxPayload()) // no lock: only this goroutine changes what it is
 	switch {
 	case err != nil:
 		l.mu.Lock()
@@ -140,18 +149,14 @@ func (l *lane) bookPartial(n int64) bool {
 
 // frame takes one complete frame through the core.
 func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
-	payload := len(f.Payload())
-	if !acquire(ctx, l.gate, l.session.credit, payload) {
-		return false
-	}
-	if !acquire(ctx, l.gate, l.session.opts.Frames, payload) {
-		l.session.credit.Release(0, payload)
+	if !l.acquirePermits(ctx, len(f.Payload())) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.core.Dropped()
+	before, began := l.core.Dropped(), l.beginSample()
 	r := l.core.Frame(f)
+	l.sampleRequest(r, began)
 	l.session.opts.Metrics.DroppedFrames.Add(float64(l.core.Dropped() - before))
 	l.countOwnRefusal()
 	if r.Do != sessioncore.Nothing {
@@ -162,9 +167,9 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	case sessioncore.Authenticate:
 		l.authenticate(r)
 	case sessioncore.Publish:
-		l.publish(r)
+		l.publish(ctx, r)
 	case sessioncore.Ask:
-		l.ask(r)
+		l.ask(ctx, r)
 	}
 	l.handling = false
 	if r.Do != sessioncore.Publish {
@@ -172,6 +177,18 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	}
 	l.flush()
 	return l.core.Ended() == ""
+}
+
+// acquirePermits waits for the permits of a frame, of the connection and of the node; false means that the connection is gone.
+func (l *lane) acquirePermits(ctx context.Context, n int) bool {
+	if !acquire(ctx, l.gate, l.session.credit, n) {
+		return false
+	}
+	if !acquire(ctx, l.gate, l.session.opts.Frames, n) {
+		l.session.credit.Release(0, n)
+		return false
+	}
+	return true
 }
 
 // authenticate verifies a token. It is pure computation, so the read pump may do it.
@@ -185,6 +202,7 @@ func (l *lane) authenticate(r sessioncore.Request) {
 		return
 	}
 	l.tenant = l.session.opts.Admission.attach(grants.Tenant())
+	l.demand.Tenant, l.demand.Conn = &l.tenant.use, l.session.use
 	_ = l.recv.SetReadDeadline(time.Time{})
 	l.leavePreauth()
 	l.session.streamAuthenticated()
@@ -197,8 +215,22 @@ func (l *lane) Answer(t shardcore.Token, a shardactor.Answer) {
 	if !l.core.IsOpen(sessioncore.Token(t)) {
 		return // the stream is gone; what it held was given back with it
 	}
+	if a.Caused {
+		l.causedFailure()
+	}
 	l.countRefusal(a.Refusal)
-	l.core.Settle(sessioncore.Token(t), sessioncore.Answer{Refusal: a.Refusal, Found: a.Found, Value: a.Value})
+	l.outcome(sessioncore.Token(t), sessioncore.Answer{Refusal: a.Refusal, Found: a.Found, Value: a.Value})
+}
+
+// causedFailure is told that a request of this stream made a shard fail. The second one of its principal costs the connection.
+func (l *lane) causedFailure() {
+	m, g := l.session.opts.Metrics, l.core.Grants()
+	m.ShardFailures.Inc()
+	if l.session.opts.Suspects.again(g.Tenant(), g.Subject()) {
+		l.session.opts.Events.Emit(principalClosed{session: l.session.number, tenant: g.Tenant(), subject: g.Subject()})
+		// Not here: closing waits for the connection, and this is a shard's turn.
+		l.session.pump("close", func(context.Context) { l.session.closeFor(CloseRepeatedFailure) })
+	}
 }
 
 // Flush implements shardactor.Reply: answers that are ready leave.
@@ -211,7 +243,7 @@ func (l *lane) Flush() {
 // settle answers a request at once.
 func (l *lane) settle(t sessioncore.Token, a sessioncore.Answer) {
 	l.countRefusal(a.Refusal)
-	l.core.Settle(t, a)
+	l.outcome(t, a)
 }
 
 // resolve answers a request from another goroutine.
@@ -245,17 +277,24 @@ func (l *lane) countRefusal(f *wire.Refusal) {
 func (l *lane) flush() {
 	l.giveBack()
 	l.gate.Ring()
+	l.sampleReadiness()
 	if !l.writing && l.core.Pending() > 0 && l.send != nil {
 		switch err := l.send.TryWriteAll(l.core.Out()); {
 		case err == nil:
 			l.core.Sent()
+			l.sampleLeft(sampleReady)
 		case errors.Is(err, ErrWouldBlock):
 			out := l.core.TakeOut()
-			l.writing = l.session.pump("write", func(context.Context) { l.writePump(out) })
+			l.sampleTake()
+			if l.writing = l.session.pump("write", func(context.Context) { l.writePump(out) }); !l.writing {
+				l.abandon("connection closed")
+			}
 		default:
 			l.abandon("the client stopped reading answers")
 		}
 	}
+	l.bookOwed()
+	l.callTurns()
 	l.finish()
 	if l.draining && l.core.Open() == 0 && l.core.Pending() == 0 && !l.writing {
 		l.session.idle()
@@ -267,9 +306,11 @@ func (l *lane) writePump(out []byte) {
 	for {
 		_, err := l.send.Write(out)
 		l.mu.Lock()
+		l.core.Left()
 		if err != nil {
 			l.abandon("the client stopped reading answers")
 		}
+		l.sampleLeft(sampleTaken)
 		if err != nil || l.core.Pending() == 0 {
 			l.writing = false
 			l.flush()
@@ -277,6 +318,8 @@ func (l *lane) writePump(out []byte) {
 			return
 		}
 		out = l.core.TakeOut()
+		l.sampleTake()
+		l.bookOwed()
 		l.gate.Ring()
 		l.mu.Unlock()
 	}
@@ -285,6 +328,7 @@ func (l *lane) writePump(out []byte) {
 // abandon lets go of everything: nobody reads the answers. mu is held.
 func (l *lane) abandon(why string) {
 	l.core.Abandon(why)
+	l.sample = sample{}
 	l.giveBack()
 }
 
@@ -292,22 +336,14 @@ func (l *lane) abandon(why string) {
 // held.
 func (l *lane) giveBack() {
 	if n := l.core.Released(); n > 0 {
-		l.session.credit.Release(0, n)
-		l.session.opts.Frames.Release(0, n)
+		lent := min(n, l.lent)
+		l.lent -= lent
+		l.session.credit.Release(0, n-lent)
+		l.session.opts.Frames.Release(0, n-lent)
 	}
-	if requests, bytes := l.core.Outcomes(); requests > 0 {
-		l.session.opts.Admission.done(l.tenant, requests, bytes)
+	if list := l.core.Outcomes(); len(list) > 0 {
+		l.session.opts.Admission.done(l.tenant, l.session.use, list)
 	}
-}
-
-// admit lets an open request through to its shard, or answers that the node has no room for the tenant.
-func (l *lane) admit(t sessioncore.Token) bool {
-	if l.session.opts.Admission.admit(l.tenant, l.core.Bytes(t)) {
-		l.core.Admitted(t)
-		return true
-	}
-	l.queueFull(t, "the node has enough of this tenant's requests under way; repeat the request after a pause")
-	return false
 }
 
 // finish closes both halves once nothing is owed. mu is held.

@@ -17,7 +17,9 @@ type Metrics struct {
 	Refused        *prometheus.CounterVec // by code
 	DroppedFrames  prometheus.Counter
 	JSONPublishes  prometheus.Counter
-	QueueFull      *prometheus.CounterVec // by action: refused, dropped
+	QueueFull      *TenantCounter // by tenant and action: refused, dropped
+	QueueWaits     prometheus.Counter
+	ShardFailures  prometheus.Counter
 	AuthTimeouts   prometheus.Counter
 	AuthFailures   prometheus.Counter
 
@@ -26,7 +28,6 @@ type Metrics struct {
 	Delivered      prometheus.Counter // records
 	DeliveredBytes prometheus.Counter
 	Subscribes     prometheus.Counter
-	Dropped        prometheus.Counter // records a slow subscriber lost
 	Encodes        prometheus.Counter // event frames encoded; those that came ready made are not counted
 	ConnectionsNow prometheus.Gauge
 	Subscribers    prometheus.Gauge
@@ -59,13 +60,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		ConnectionsNow: gauge("felix_client_connections", "Client connections open now."),
 		Streams:        vec("felix_client_streams_total", "Streams that clients opened, by role: control (bidirectional) or publish_only.", "role"),
 		StreamsNow:     gauge("felix_client_streams", "Client streams open now."),
-		StreamsRefused: vec("felix_client_streams_refused_total", "Client streams that the broker ended for a fault: bad_magic, bad_version or too_long (a frame header that cannot be followed), partial_frames, not_possible (what the stream may not carry and nobody can answer), or the error code of its last answer.", "reason"),
-		Closed:         vec("felix_client_connections_closed_total", "Client connections that the broker closed by itself, by reason: authentication_timeout, too_many_streams, overload, internal.", "reason"),
+		StreamsRefused: vec("felix_client_streams_refused_total", "Client streams that the broker ended for a fault: bad_magic, bad_version or too_long (a frame header that cannot be followed), partial_frames, answers_unread, not_possible (what the stream may not carry and nobody can answer), or the error code of its last answer.", "reason"),
+		Closed:         vec("felix_client_connections_closed_total", "Client connections that the broker closed by itself, by reason: authentication_timeout, too_many_streams, overload, internal, repeated_failure.", "reason"),
 		Requests:       vec("felix_requests_total", "Requests taken from clients, by kind.", "kind"),
 		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code; unsupported are those of a type that is not served.", "code"),
 		DroppedFrames:  counter("felix_frames_dropped_total", "Frames passed over without an answer because none was wanted or possible."),
 		JSONPublishes:  counter("felix_broker_json_publishes_total", "Publishes that arrived as JSON, which is slower than the binary layout."),
-		QueueFull:      vec("felix_publish_queue_full_total", "Publishes that found the shard's queue full: refused (answered overloaded) or dropped (unacknowledged).", "action"),
+		QueueFull:      newTenantCounter(vec("felix_tenant_publish_queue_full_total", "Requests to a shard that found no room, by tenant (_overflow: all beyond FELIX_TENANT_METRICS_MAX) and action: refused (answered overloaded) or dropped (unacknowledged).", "tenant", "action")),
+		QueueWaits:     counter("felix_publish_queue_waits_total", "Requests to a shard that waited for room before they were let through or given up."),
+		ShardFailures:  counter("felix_requests_failed_shards_total", "Requests that made a shard fail; the second one of a principal closes its connection."),
 		AuthTimeouts:   counter("felix_quic_auth_timeout_total", "Connections closed because a stream did not authenticate in time."),
 		AuthFailures:   counter("felix_auth_failures_total", "Tokens that were not accepted."),
 		Published:      counter("felix_published_records_total", "Records accepted from publishers."),
@@ -74,7 +77,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		DeliveredBytes: counter("felix_delivered_bytes_total", "Payload bytes written to subscribers."),
 		Subscribes:     counter("felix_subscribe_requests_total", "Subscribe requests taken."),
 		Subscribers:    gauge("felix_subscribers", "Subscriptions open now."),
-		Dropped:        counter("felix_subscribe_dropped_total", "Records that slow subscribers lost because the stream's ring moved on."),
 		Encodes:        counter("felix_event_encodes_total", "Event frames that had to be encoded; one serves all subscribers that negotiated the same."),
 		CacheRequests:  vec("felix_cache_requests_total", "Cache requests, by op (put, get, delete) and result (ok, hit, miss, refused).", "op", "result"),
 	}

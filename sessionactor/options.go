@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/storage"
@@ -37,8 +38,14 @@ type Options struct {
 	Frames *actors.Credit
 	// Partial is the node's bound on frames that are being read, beyond 64 KiB for each stream.
 	Partial *storage.Budget
-	// ConnBytes is what Frames is, for one connection, in bytes.
+	// ConnBytes is what Frames is, for one connection, in bytes. One shard may have half of it.
 	ConnBytes int
+	// QueueWait is how long an answered request that finds no room for it at its shard waits, instead of being refused; 0 is not at
+	// all. With IngressWait a publish that is not answered waits for as long as it takes, instead of being dropped.
+	QueueWait   time.Duration
+	IngressWait bool
+	// Answers is the node's bound on answers that wait because their clients do not read.
+	Answers *Answers
 	// Window is how many requests may be open on one stream.
 	Window int
 	// AuthTimeout closes a connection on which no stream authenticated, and one on which some stream takes longer.
@@ -47,28 +54,34 @@ type Options struct {
 	PreauthStreams, PreauthStreamsMax int
 	// Preauth is the node's bound on such streams beyond the first of each connection, in streams.
 	Preauth *storage.Budget
-	// Subscriptions bounds those of one connection.
-	Subscriptions int
+	// Delivery is how events go to subscribers.
+	Delivery Delivery
 	// Runtime runs the pumps.
 	Runtime Runtime
 	Clock   actors.Clock
 	Events  actors.EventSink
 	Metrics *Metrics
+	// Timings are the stages of requests; nil measures nothing.
+	Timings *stages.Timings
+	// Suspects remembers whose requests made shards fail.
+	Suspects *Suspects
 }
 
-// DefaultOptions are the bounds of wire/limits.go. Table, Auth, Offer, Clock, Events and Metrics are the caller's.
+// DefaultOptions are the bounds of wire/limits.go. Table, Auth, Offer, Clock, Events and Metrics are the caller's; Timings are off.
 func DefaultOptions() Options {
 	return Options{
 		Runtime:        Goroutines(),
-		Admission:      NewAdmission(sessioncore.DefaultAdmission(defaultExecutors, wire.NodePublishBytes)),
+		Admission:      NewAdmission(sessioncore.DefaultAdmission(actors.ExecutorsDefault, wire.NodePublishBytes)),
 		Frames:         actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
 		Partial:        storage.NewBudget(nodePartialFrames),
 		ConnBytes:      wire.ConnPublishBytes,
+		Answers:        NewAnswers(NodeAnswers),
+		Suspects:       NewSuspects(),
 		Window:         wire.PublishWindow,
 		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
 		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
-		Preauth:       storage.NewBudget(nodePreauthStreams),
-		Subscriptions: wire.MaxSubscriptionsPerConn,
+		Preauth:  storage.NewBudget(nodePreauthStreams),
+		Delivery: DefaultDelivery(),
 	}
 }
 
@@ -76,8 +89,9 @@ func DefaultOptions() Options {
 // refused or let in.
 const JudgedFrames = 4 * wire.MaxPayload
 
-// defaultExecutors is the number of goroutines that run shards when nobody says otherwise.
-const defaultExecutors = 4
+// NodeAnswers bounds the answers of a node that wait because clients do not read them, in bytes: 64 streams with as much as one may
+// owe, or a hundred thousand that owe a few hundred bytes each.
+const NodeAnswers = 64 << 20
 
 // nodePreauthStreams bounds the streams of a node whose client has not signed in yet, beyond the first of each connection: what
 // strangers hold is then 20 MiB at most, at 9 KiB for a stream, and not that times their connections. No known client opens a
@@ -98,6 +112,6 @@ func EphemeralOffer() wire.Offer {
 			wire.FlagEventTimestamps,
 		Features: wire.FeatureTopology | wire.FeatureCacheDelete | wire.FeatureStreamShards | wire.FeatureCacheShards |
 			wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
-			wire.FeatureShardOwners,
+			wire.FeatureShardOwners | wire.FeatureSubscribeQueue,
 	}
 }

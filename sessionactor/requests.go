@@ -1,10 +1,9 @@
 package sessionactor
 
 import (
-	"errors"
+	"context"
 	"fmt"
 
-	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
@@ -14,7 +13,7 @@ import (
 )
 
 // publish routes a publish to its shard. The batch's bytes are those that were read; nothing is copied.
-func (l *lane) publish(r sessioncore.Request) {
+func (l *lane) publish(ctx context.Context, r sessioncore.Request) {
 	p, m := r.Publish, l.session.opts.Metrics
 	if p.Flags == 0 {
 		m.JSONPublishes.Inc()
@@ -33,19 +32,15 @@ func (l *lane) publish(r sessioncore.Request) {
 		l.settle(r.Token, sessioncore.Answer{})
 		return
 	}
-	if !l.admit(r.Token) {
-		return
-	}
 	msg := &shardactor.Publish{Batch: batch.Batch{Count: p.Count, Kind: batch.Records, PayloadBytes: p.PayloadBytes}}
-	msg.To(l, shardcore.Token(r.Token))
 	records, bytes := p.Count, p.PayloadBytes
-	frameBody(&msg.Batch, r.Framed) // p's names and key are gone after this
-	if err := target.Shard.Ref.TrySend(msg, msg.Batch.Size()); err != nil {
-		l.notTaken(r.Token, err)
-		return
+	l.session.opts.Delivery.frame(&msg.Batch, r.Framed) // p's names and key are gone after this
+	msg.To(l, shardcore.Token(r.Token))
+	msg.Sent = l.sampleSent(r.Token)
+	if l.submit(ctx, r.Token, target.Shard, msg, msg.Batch.Size()) {
+		m.Published.Add(float64(records))
+		m.PublishedBytes.Add(float64(bytes))
 	}
-	m.Published.Add(float64(records))
-	m.PublishedBytes.Add(float64(bytes))
 }
 
 // lookup finds a stream; that of the last publish without looking.
@@ -57,39 +52,17 @@ func (l *lane) lookup(tenant, namespace, stream []byte) *shardactor.Entry {
 	return l.entry
 }
 
-// notTaken answers a request that a shard's mailbox refused: nothing happened.
-func (l *lane) notTaken(t sessioncore.Token, err error) {
-	if errors.Is(err, actors.ErrFull) {
-		l.queueFull(t, "the shard's queue is full; repeat the request after a pause")
-		return
-	}
-	l.refuse(t, unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request"))
-}
-
-// queueFull sheds a request: answered with a time to wait, or dropped and counted if it wants no answer.
-func (l *lane) queueFull(t sessioncore.Token, message string) {
-	action := "refused"
-	if l.core.Silent(t) {
-		action = "dropped"
-	}
-	l.session.opts.Metrics.QueueFull.WithLabelValues(action).Inc()
-	l.refuse(t, wire.Refuse(wire.CodeOverloaded, message).WithReason("publish_queue_full", queueFullPause))
-}
-
-// queueFullPause is how long a refused publisher is told to wait, in milliseconds: a full queue is worked off in less.
-const queueFullPause = 20
-
 // ask performs a request other than a publish.
-func (l *lane) ask(r sessioncore.Request) {
+func (l *lane) ask(ctx context.Context, r sessioncore.Request) {
 	switch m := r.Message.(type) {
 	case *wire.Subscribe:
 		l.subscribe(r.Token, m)
 	case *wire.CacheGet:
 		l.cacheGet(r.Token, m)
 	case *wire.CachePut:
-		l.cachePut(r.Token, m)
+		l.cachePut(ctx, r.Token, m)
 	case *wire.CacheDelete:
-		l.cacheDelete(r.Token, m)
+		l.cacheDelete(ctx, r.Token, m)
 	case *wire.Topology:
 		l.settle(r.Token, sessioncore.Answer{Message: &wire.TopologyView{Brokers: l.session.opts.Brokers}})
 	case *wire.StreamShards:

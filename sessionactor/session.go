@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
 )
@@ -48,7 +49,9 @@ type session struct {
 	number uint64
 	conn   Conn
 	ref    actors.Ref[SessionMessage]
-	credit *actors.Credit // frames read whose requests have no outcome
+	credit *actors.Credit       // frames read whose requests have no outcome
+	use    *sessioncore.ConnUse // the same by shard, in the hands of the admission
+	debts  debts                // answers that wait, in the books of the node
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -85,7 +88,7 @@ const partialFrames = 4 * wire.MaxPayload
 //	Terminated       its Subscriptions  the place is free
 type Session struct {
 	s      *session
-	subs   int
+	subs   places
 	next   uint64
 	closed bool
 	drain  bool
@@ -97,14 +100,14 @@ var sessionBounds = actors.Bounds{DataItems: 64, DataBytes: 64 << 10, ControlIte
 
 func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn) (actors.Ref[SessionMessage], error) {
 	s := &session{
-		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes),
+		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes), use: sessioncore.NewConnUse(opts.ConnBytes),
 		preauth: actors.NewCredit(1, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
 	}
 	s.ctx, s.cancel = context.WithCancel(conn.Context())
 	s.finish, s.finished = context.WithCancel(context.Background())
 	ref, err := actors.Spawn[SessionMessage](parent, actors.Spec[SessionMessage]{
 		Name: fmt.Sprint(number), Kind: "session", Bounds: sessionBounds,
-		New: func() actors.Actor { return &Session{s: s} },
+		New: func() actors.Actor { return &Session{s: s, subs: newPlaces(&opts.Delivery)} },
 		OnUnstepped: func(m SessionMessage) {
 			if x, ok := m.(*Subscribe); ok {
 				x.request.refuse(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
@@ -134,7 +137,9 @@ func (a *Session) Receive(t *actors.Turn) {
 		a.end(t)
 		return
 	}
-	a.subs -= len(t.ChildTerminated())
+	for _, x := range t.ChildTerminated() {
+		a.subs.give(x.Name)
+	}
 	for _, m := range t.Messages() {
 		switch m := m.(type) {
 		case *Subscribe:
@@ -154,7 +159,7 @@ func (a *Session) Receive(t *actors.Turn) {
 	if t.Wake() {
 		a.wake(t)
 	}
-	if a.drain && a.linger.IsZero() && a.subs == 0 && !a.s.busy() {
+	if a.drain && a.linger.IsZero() && a.subs.used() == 0 && !a.s.busy() {
 		// QUIC has no way to wait until the last answers are delivered; closing at once would cut them off.
 		a.linger = t.Now().Add(drainLinger)
 		t.ArmWake(a.linger)
@@ -187,12 +192,12 @@ func (a *Session) end(t *actors.Turn) {
 
 func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
 	r := &m.request
-	switch {
-	case a.drain:
+	if a.drain {
 		r.refuse(wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one"))
 		return
-	case a.subs >= a.s.opts.Subscriptions:
-		r.refuse(wire.Refuse(wire.CodeLimitExceeded, fmt.Sprintf("the connection has %d subscriptions already; open another connection", a.subs)))
+	}
+	if f := a.subs.refusal(r.who); f != nil {
+		r.refuse(*f)
 		return
 	}
 	a.next++
@@ -200,7 +205,7 @@ func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
 		r.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be started: "+err.Error()).WithRetry(wire.RetryRetry))
 		return
 	}
-	a.subs++
+	a.subs.take(subscriptionName(a.next), r.who)
 }
 
 // start begins to take streams.

@@ -16,10 +16,11 @@ type shape struct {
 	flags  wire.Flags
 	id     uint64
 	name   route.Name
+	most   *Delivery // of one frame
 }
 
-func shapeFor(g wire.Grant, id uint64, name route.Name) shape {
-	s := shape{id: id, name: name}
+func shapeFor(g wire.Grant, id uint64, name route.Name, most *Delivery) shape {
+	s := shape{id: id, name: name, most: most}
 	switch {
 	case g.Flags.Has(wire.FlagEventBatchShared):
 		s.flags = wire.FlagEventBatchShared
@@ -42,7 +43,7 @@ func (s *shape) append(dst []byte, b *batch.Batch) (out []byte, lost uint32) {
 	for rest := wire.Region(b.Body); len(rest) > 0; {
 		var part wire.Region
 		var count uint32
-		part, count, rest = rest.Cut(wire.EventBatchMaxEvents, wire.EventBatchMaxBytes)
+		part, count, rest = rest.Cut(s.most.MaxEvents, s.most.MaxBytes)
 		if s.json && base64.StdEncoding.EncodedLen(len(part))+jsonEventOverhead > wire.MaxPayload {
 			lost += count
 			continue

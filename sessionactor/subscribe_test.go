@@ -11,11 +11,8 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
-	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/storage"
-	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire"
-	"github.com/felixd/felixd/wire/id"
 )
 
 // mission 191
@@ -197,7 +194,7 @@ func TestOneHundredReadersOfTheCommonFormCostNoEncoding(t *testing.T) {
 }
 
 func TestAReaderThatStopsItsEventStreamFreesItsPlace(t *testing.T) {
-	x := open(t, setting{change: func(o *Options) { o.Subscriptions = 2 }})
+	x := open(t, setting{change: func(o *Options) { o.Delivery.PerIdentity = 2 }})
 	c := x.connect()
 	l := dial(t, c, today())
 	first, second := l.subscribe(c, subscribeTo("orders", wire.StartLatest)), l.subscribe(c, subscribeTo("orders", wire.StartLatest))
@@ -261,34 +258,6 @@ func TestAReaderThatStandsStillDelaysNobodyElse(t *testing.T) {
 		t.Errorf("%d bytes wait for the reader that stands still", n)
 	}
 	stalled.events(batches) // the ring was large enough: it missed nothing
-}
-
-// mission 218, mission 221: what a slow reader lost is counted in records, and it gets the rest.
-func TestWhatASlowReaderLostIsCounted(t *testing.T) {
-	x := open(t, setting{ringBatches: 4, ringBytes: 1 << 20})
-	c := x.connect(func(c *memConn) { c.window = 64 })
-	s := dial(t, c, today()).subscribe(c, subscribeTo("orders", wire.StartLatest))
-	l := dial(t, x.connect(), today())
-	const batches = 50
-	for i := range batches {
-		l.publish("orders", fmt.Sprintf("%04d", i), strings.Repeat("-", 60))
-	}
-	var got []string
-	for len(got) == 0 || got[len(got)-2] != fmt.Sprintf("%04d", batches-1) {
-		got = append(got, eventsOf(t, s.next())...)
-	}
-	if len(got)%2 != 0 {
-		t.Fatalf("half of a batch came: %d records", len(got))
-	}
-	lost := 2*batches - len(got)
-	if n := x.metric("felix_subscribe_dropped_total"); lost == 0 || int(n) != lost {
-		t.Errorf("%v records were counted as lost, the reader misses %d", n, lost)
-	}
-	for i := 2; i < len(got); i += 2 {
-		if got[i] <= got[i-2] {
-			t.Errorf("%s came after %s", got[i], got[i-2])
-		}
-	}
 }
 
 func TestDeletingAStreamEndsItsSubscriptionsAfterWhatTheyAreOwed(t *testing.T) {
@@ -380,33 +349,30 @@ func TestAReaderThatLeavesInTheMiddleOfAWriteCostsOnlyItself(t *testing.T) {
 	l.publish("orders", "on")
 }
 
-// lateRing is a log whose waiter is rung just when a select may choose something else, and again whenever it is armed.
+// lateRing is a cursor whose reader is rung just when a select may choose something else, and again whenever it is armed.
 type lateRing struct {
-	storage.Reader
-	arm func(w *storage.Waiter) bool
+	storage.Cursor
+	arm func() bool
 }
 
-func (l lateRing) Arm(w *storage.Waiter, _ id.Offset) bool { return l.arm(w) }
-func (lateRing) Disarm(*storage.Waiter)                    {}
-func (lateRing) Read(from id.Offset, _, _ int, dst []*batch.Batch) (storage.Page, error) {
-	return storage.Page{Batches: dst[:0], Next: from}, nil
-}
+func (l lateRing) Arm(int, int64) bool { return l.arm() }
+func (lateRing) Disarm()               {}
 
-// A log rings its waiters with its lock held. A ring that nobody took must therefore never make a later one wait: it would
+// A log rings its readers with its lock held. A ring that nobody took must therefore never make a later one wait: it would
 // hold up the shard, and with it everybody.
 func TestARingThatWasNotTakenNeverBlocksALaterOne(t *testing.T) {
 	for range 50 {
 		finish, finished := context.WithCancel(t.Context())
-		d := &delivery{stream: newHalf(t.Context(), actors.RealClock(), 1<<10), session: &session{finish: finish}, gate: Goroutines().NewGate()}
-		d.waiter.Ring = d.gate.Ring
+		d := &delivery{stream: newHalf(t.Context(), actors.RealClock(), 1<<10), session: &session{finish: finish, opts: &Options{}}, gate: Goroutines().NewGate()}
+		d.request.entry = newEntry(stream("orders", 1), false)
 		arms := 0
-		d.request.shard = &shardactor.Handle{Log: lateRing{arm: func(w *storage.Waiter) bool {
+		d.cursor = lateRing{arm: func() bool {
 			if arms++; arms == 1 {
 				finished() // both are ready: the gate takes either
 			}
-			w.Ring()
+			d.gate.Ring()
 			return true
-		}}}
+		}}
 		over := make(chan error, 1)
 		go func() {
 			more, err := true, error(nil)

@@ -9,7 +9,9 @@ import (
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // SubscriptionMessage is everything a Subscription accepts.
@@ -24,12 +26,46 @@ func (*PumpEnded) subscriptionMessage() {}
 
 // subscribeRequest is a subscribe that may be carried out: its shard is known.
 type subscribeRequest struct {
-	lane  *lane
-	token sessioncore.Token
-	entry *shardactor.Entry
-	shard *shardactor.Handle
-	start wire.StartKind
-	grant wire.Grant
+	lane       *lane
+	token      sessioncore.Token
+	entry      *shardactor.Entry
+	number     uint32 // of the shard in entry
+	shard      *shardactor.Handle
+	generation id.Generation
+	start      storage.Start
+	capacity   int  // batches that may be queued
+	asked      bool // for a capacity: it is told what it got
+	who        identity
+	grant      wire.Grant
+}
+
+// subscribed accepts the request.
+func (r *subscribeRequest) subscribed(subscription uint64) *wire.Subscribed {
+	m := &wire.Subscribed{SubscriptionID: subscription}
+	if r.asked {
+		m.QueueCapacity = wire.Some(uint32(r.capacity))
+	}
+	return m
+}
+
+// locate finds the shard as it is served now, or says why it is not: it may be another incarnation than when the request came.
+func (r *subscribeRequest) locate() *wire.Refusal {
+	target, ok := r.entry.Shard(r.number)
+	var f wire.Refusal
+	switch {
+	case !ok:
+		f = wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("shard %d does not exist: the stream has shards 0 to %d", r.number, len(r.entry.Shards())-1))
+	case r.entry.Gone():
+		f = notFound("stream", r.entry.Name.Tenant, r.entry.Name.Namespace, r.entry.Name.Name)
+	case target.State != route.Local:
+		f = elsewhere(target)
+	case !target.Shard.Ref.Alive(): // it failed just now, and the next incarnation is not in the table yet
+		f = unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request")
+	default:
+		r.shard, r.generation = target.Shard, target.Generation
+		return nil
+	}
+	return &f
 }
 
 // refuse answers the request unless it was answered already.
@@ -48,20 +84,22 @@ func (l *lane) subscribe(t sessioncore.Token, m *wire.Subscribe) {
 		l.refuse(t, notFound("stream", m.TenantID, m.Namespace, m.Stream))
 		return
 	}
-	n := m.Shard.Or(0)
-	target, ok := e.Shard(n)
-	switch {
-	case !ok:
-		l.refuse(t, wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("shard %d does not exist: the stream has shards 0 to %d", n, len(e.Shards())-1)))
+	grants := l.core.Grants()
+	r := subscribeRequest{
+		lane: l, token: t, entry: e, number: m.Shard.Or(0), grant: l.core.Grant(),
+		capacity: l.session.opts.Delivery.capacity(m.QueueCapacity), asked: m.QueueCapacity.Set, who: identity{grants.Tenant(), grants.Subject()},
+	}
+	if f := r.locate(); f != nil {
+		l.refuse(t, *f)
 		return
-	case target.State != route.Local:
-		l.refuse(t, elsewhere(target))
-		return
-	case m.Start.V.Kind == wire.StartOffset:
+	}
+	if m.Start.V.Kind == wire.StartOffset {
 		l.refuse(t, wire.Refuse(wire.CodeInvalidRequest, "the stream is ephemeral and its records have no offsets: start at latest or earliest").WithReason("ephemeral", 0))
 		return
 	}
-	r := subscribeRequest{lane: l, token: t, entry: e, shard: target.Shard, start: m.Start.V.Kind, grant: l.core.Grant()}
+	if m.Start.V.Kind == wire.StartEarliest {
+		r.start = storage.StartEarliest
+	}
 	if err := l.session.ref.TrySend(&Subscribe{request: r}, subscribeBytes); err != nil {
 		l.refuse(t, wire.Refuse(wire.CodeOverloaded, "too many subscriptions are being set up on this connection; repeat the request").WithReason("publish_queue_full", queueFullPause))
 	}
@@ -83,11 +121,14 @@ type Subscription struct {
 	cancel context.CancelFunc // ends the pump at its next wait
 }
 
-func spawnSubscription(t *actors.Turn, s *session, id uint64, r subscribeRequest) error {
+// subscriptionName is the name of the actor that supervises subscription n of a connection.
+func subscriptionName(n uint64) string { return fmt.Sprintf("sub/%d", n) }
+
+func spawnSubscription(t *actors.Turn, s *session, n uint64, r subscribeRequest) error {
 	_, err := actors.Spawn[SubscriptionMessage](t, actors.Spec[SubscriptionMessage]{
-		Name: fmt.Sprintf("sub/%d", id), Kind: "subscription",
+		Name: subscriptionName(n), Kind: "subscription",
 		Bounds: actors.Bounds{ControlItems: 1},
-		New:    func() actors.Actor { return &Subscription{s: s, d: delivery{session: s, id: id, request: r}} },
+		New:    func() actors.Actor { return &Subscription{s: s, d: delivery{session: s, id: n, request: r}} },
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
@@ -30,6 +31,8 @@ type HostOptions struct {
 	// Tails is the memory of all ephemeral streams of the node, Caches that of all in-memory caches.
 	Tails  *storage.Budget
 	Caches *reading.CachePool
+	// Readers are the rules for the readers of all streams. Their policy is one that a log in memory can follow.
+	Readers *storage.Readers
 	// RingBatches and RingBytes bound one ephemeral stream shard.
 	RingBatches int
 	RingBytes   int64
@@ -37,6 +40,8 @@ type HostOptions struct {
 	Metrics     *Metrics
 	// Rand draws seeds for eviction; it is used in the Host's turns only.
 	Rand func() uint64
+	// Timings are the stages of requests; nil measures nothing.
+	Timings *stages.Timings
 	// Applied, when not nil, is told the version of a Desired once the table says the same. It must not block.
 	Applied func(version uint64)
 	// Wrap, when not nil, is put around every shard actor: the way a test injects faults.
@@ -194,28 +199,30 @@ func (h *Host) start(t *actors.Turn, s *hosted) {
 	number := h.next
 	opts := shardOptions{
 		number: number, generation: a.Generation, right: &right{},
-		events: h.opts.Events, name: fmt.Sprintf("%s/%d", a.Name, s.index), metrics: h.opts.Metrics,
+		events: h.opts.Events, name: fmt.Sprintf("%s/%d", a.Name, s.index), metrics: h.opts.Metrics, timings: h.opts.Timings,
 	}
 	if a.Name.Kind == route.Cache {
 		// Versions of an in-memory cache begin at the clock, so that one of an earlier life never matches.
 		s.log = storage.NewMemLog(id.Offset(t.Now().UnixMicro()), storage.MemLogOptions{})
 		opts.view = reading.NewMemoryCache(h.opts.Caches, h.opts.Rand())
 	} else {
-		s.log = storage.NewMemLog(0, storage.MemLogOptions{MaxBatches: h.opts.RingBatches, MaxBytes: h.opts.RingBytes, Budget: h.opts.Tails})
+		s.log = storage.NewMemLog(0, storage.MemLogOptions{MaxBatches: h.opts.RingBatches, MaxBytes: h.opts.RingBytes, Budget: h.opts.Tails, Readers: h.opts.Readers})
+		opts.blocks = h.opts.Readers.Policy() == storage.Block
 	}
 	opts.log = s.log
 	name := number.String()
+	var shard *Shard
 	ref, err := actors.Spawn[Message](t, actors.Spec[Message]{
 		Name: name, Kind: "shard", Tenant: a.Name.Tenant, Bounds: shardBounds,
 		New: func() actors.Actor {
-			shard := actors.Actor(newShard(opts))
+			shard = newShard(opts)
 			if h.opts.Wrap != nil {
-				shard = h.opts.Wrap(a.Name, s.index, shard)
+				return h.opts.Wrap(a.Name, s.index, shard)
 			}
 			return shard
 		},
 		OnUnstepped:  refuseUnstepped,
-		OnUnanswered: answerUnknown,
+		OnUnanswered: func(m Message) { answerUnknown(m, shard.busy) },
 	})
 	if err != nil {
 		panic("shardactor: spawn shard " + name + ": " + err.Error())
@@ -225,12 +232,13 @@ func (h *Host) start(t *actors.Turn, s *hosted) {
 	h.children[name] = s
 }
 
-// remove stops a resource that is not wanted any more. Its children are forgotten when they have terminated.
+// remove stops a resource that is not wanted any more. What readers look at is closed when its shards have terminated, since a
+// shard may be in the middle of a turn, and what it answers there is to be readable. The children are forgotten then too.
 func (h *Host) remove(r *resource) route.Name {
 	for _, s := range r.shards {
 		s.of = nil
 		if s.running {
-			s.end(storage.ClosedDeleted)
+			s.handle.right.serving.Store(false)
 			s.handle.Ref.Stop()
 		} else if !s.retryAt.IsZero() {
 			h.opts.Metrics.Quarantined.Dec()
@@ -252,7 +260,11 @@ func (s *hosted) end(reason storage.CloseReason) {
 func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 	s := h.children[x.Name]
 	delete(h.children, x.Name)
-	if s == nil || s.of == nil {
+	if s == nil {
+		return
+	}
+	if s.of == nil { // removed
+		s.end(storage.ClosedDeleted)
 		return
 	}
 	if h.draining != nil || x.Reason != actors.Panicked {
@@ -342,11 +354,15 @@ func refuseUnstepped(m Message) {
 	settleFor(m, Answer{Refusal: &f})
 }
 
-// answerUnknown answers a request that a failing shard had looked at: what became of it cannot be told.
-func answerUnknown(m Message) {
+// answerUnknown answers a request that a failing shard had looked at: what became of it cannot be told. busy is the one that the shard
+// was busy with when it failed; nil if it was none.
+func answerUnknown(m Message, busy *request) {
 	f := wire.Refuse(wire.CodeUnacknowledged, "the shard failed before it answered; the request may or may not have been done")
-	settleFor(m, Answer{Refusal: &f})
+	r, ok := m.(interface{ at() *request })
+	settleFor(m, Answer{Refusal: &f, Caused: ok && busy != nil && r.at() == busy})
 }
+
+func (r *request) at() *request { return r }
 
 func settleFor(m Message, a Answer) {
 	if r, ok := m.(interface {

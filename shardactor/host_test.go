@@ -34,6 +34,7 @@ type world struct {
 	host    actors.Ref[HostMessage]
 	metrics *Metrics
 	tails   *storage.Budget
+	readers *storage.Readers
 	applied chan uint64
 	version uint64
 }
@@ -45,10 +46,11 @@ func newWorld(t *testing.T, wrap func(route.Name, uint32, actors.Actor) actors.A
 	}
 	w.sys = actors.NewSystem(actors.Options{Name: "test", Clock: w.clock})
 	caches := reading.NewCachePool(64 << 20)
-	w.metrics = NewMetrics(prometheus.NewRegistry(), w.tails, caches)
+	w.readers = storage.NewReaders(storage.ReaderOptions{WindowBytes: 8 << 20, Budget: storage.NewBudget(64 << 20)})
+	w.metrics = NewMetrics(prometheus.NewRegistry(), w.tails, caches, w.readers)
 	var err error
 	w.host, err = SpawnHost(w.sys, HostOptions{
-		Table: w.table, Tails: w.tails, Caches: caches, RingBatches: 1024, RingBytes: 8 << 20, Events: actors.DiscardEvents(),
+		Table: w.table, Tails: w.tails, Caches: caches, Readers: w.readers, RingBatches: 1024, RingBytes: 8 << 20, Events: actors.DiscardEvents(),
 		Metrics: w.metrics, Rand: func() uint64 { return 1 }, Applied: func(v uint64) { w.applied <- v }, Wrap: wrap,
 	})
 	if err != nil {
@@ -224,8 +226,17 @@ func TestADeletedStreamEndsItsReadersAndItsNameWorksAgainAtOnce(t *testing.T) { 
 	if _, end := fresh.Log.Bounds(); end != 0 {
 		t.Fatalf("the new stream shows %d old records", end)
 	}
+	rang := make(chan struct{}, 1)
+	old := h.Log.Register(storage.CursorOptions{Capacity: 1, Ring: func() { rang <- struct{}{} }})
+	if old.Arm(1, 1) { // the shard has not stopped yet
+		select {
+		case <-rang:
+		case <-time.After(10 * time.Second):
+			t.Fatal("old readers wait for ever")
+		}
+	}
 	var closed *storage.ClosedError
-	if _, err := h.Log.Read(1, 1, 1, nil); !errors.As(err, &closed) || closed.Reason != storage.ClosedDeleted {
+	if _, err := old.Take(1, 1, nil); !errors.As(err, &closed) || closed.Reason != storage.ClosedDeleted {
 		t.Fatalf("old readers get %v", err)
 	}
 	if w.shard(other.Name, 0, nil) != keep {

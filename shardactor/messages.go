@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage"
@@ -23,6 +24,8 @@ type Answer struct {
 	// Found and Value are what a delete removed. Value is shared, not to be changed.
 	Found bool
 	Value []byte
+	// Caused says that the shard failed while it was busy with this very request, and not with another of the same turn.
+	Caused bool
 }
 
 // Reply takes answers. Its methods are called from any goroutine, each token exactly once; Flush follows a run of Answer
@@ -63,11 +66,19 @@ func (*Publish) shardMessage()     {}
 func (*CachePut) shardMessage()    {}
 func (*CacheDelete) shardMessage() {}
 
+// roomMade says that readers have room for something whose answer waits for that. It is a completion: the log sends one for each time
+// it was asked and had to tell of answers that wait.
+type roomMade struct{}
+
+func (*roomMade) shardMessage() {}
+
 // request is what every message carries: where its answer goes and whether it left. Only the shard, and after its death
 // the wrapper's ledger, touch it.
 type request struct {
 	Reply Reply
 	Token shardcore.Token
+	// Sent is when the message was sent, if it is timed.
+	Sent stages.Instant
 
 	write   shardcore.Write
 	settled bool

@@ -15,8 +15,8 @@ type Metrics struct {
 	Lost        prometheus.Counter
 }
 
-// NewMetrics registers the metrics of the shards, and gauges over the memory they share.
-func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *reading.CachePool) *Metrics {
+// NewMetrics registers the metrics of the shards, and gauges over what they share.
+func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *reading.CachePool, readers *storage.Readers) *Metrics {
 	m := &Metrics{
 		Expired:     prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_cache_expired_total", Help: "Cache entries removed because their time to live ended."}),
 		Restarts:    prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_shard_restarts_total", Help: "Shards brought up again after a failure."}),
@@ -30,5 +30,26 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_budget_bytes", Help: "Limit of felix_cache_bytes."}, func() float64 { return float64(caches.Limit()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "felix_cache_evicted_total", Help: "Cache entries evicted to make room for others."}, func() float64 { return float64(caches.Evicted()) }),
 	)
+	registerReaders(reg, readers)
 	return m
+}
+
+// registerReaders shows what slow readers cost and lose. The two names of the drops are the same number: one is the alert of the
+// operations pages, the other the one that clients' documents use.
+func registerReaders(reg prometheus.Registerer, readers *storage.Readers) {
+	dropped := func() float64 { return float64(readers.Dropped()) }
+	emulated := func() float64 {
+		if readers.Policy() != storage.DropOld {
+			return 0
+		}
+		return dropped()
+	}
+	reg.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "felix_subscribe_dropped_total", Help: "Records that slow subscribers lost, counted once for each of them."}, dropped),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "felix_sub_queue_dropped_total", Help: "The same as felix_subscribe_dropped_total."}, dropped),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "felix_sub_queue_drop_old_emulated_total", Help: "Those of them that were lost under the policy drop_old, which loses the newest as drop_new does."}, emulated),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_sub_lagging", Help: "Subscribers that have batches queued or in their hand."}, func() float64 { return float64(readers.Lagging()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_sub_reader_bytes", Help: "Bytes kept for subscribers after the stream's ring has let go of them."}, func() float64 { return float64(readers.Budget().Used()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_sub_reader_budget_bytes", Help: "Limit of felix_sub_reader_bytes."}, func() float64 { return float64(readers.Budget().Limit()) }),
+	)
 }

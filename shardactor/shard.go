@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage"
@@ -29,16 +30,20 @@ type right struct{ serving atomic.Bool }
 //	Publish          Session          one Answer
 //	CachePut         Session          one Answer
 //	CacheDelete      Session          one Answer with what was there
+//	roomMade         its log          answers that waited for a reader leave, under the policy block
 //	Drain            Host             Drained
 type Shard struct {
 	core    *shardcore.Core
 	log     *storage.MemLog
 	view    *reading.MemoryCache
 	right   *right
-	replies []Reply // answered in this turn, flushed at its end
+	blocks  bool     // publishers wait for readers that have no room
+	replies []Reply  // answered in this turn, flushed at its end
+	busy    *request // at hand; a failure meanwhile is laid at its door
 	started time.Time
 	opts    shardOptions
 
+	appended appendTime
 	coreWake time.Time // deadline of the core, zero = none
 	expireAt time.Time // when the next cache entry ends, zero = never
 }
@@ -50,9 +55,11 @@ type shardOptions struct {
 	log        *storage.MemLog
 	view       *reading.MemoryCache // nil on a stream
 	right      *right
+	blocks     bool
 	events     actors.EventSink
 	name       string
 	metrics    *Metrics
+	timings    *stages.Timings
 }
 
 // shardBounds is the mailbox of a shard: 1024 requests or 8 MiB, whichever comes first, is about what one turn of the
@@ -60,7 +67,9 @@ type shardOptions struct {
 var shardBounds = actors.Bounds{DataItems: 1024, DataBytes: 8 << 20, ControlItems: 64}
 
 func newShard(o shardOptions) *Shard {
-	return &Shard{core: shardcore.New(shardcore.DefaultOptions()), log: o.log, view: o.view, right: o.right, opts: o}
+	core := shardcore.DefaultOptions()
+	core.Blocking = o.blocks
+	return &Shard{core: shardcore.New(core), log: o.log, view: o.view, right: o.right, blocks: o.blocks, opts: o, appended: appendTime{sampler: o.timings.Sampler()}}
 }
 
 // Receive is one turn: translate, step, perform.
@@ -68,6 +77,10 @@ func (s *Shard) Receive(t *actors.Turn) {
 	switch t.Lifecycle() {
 	case actors.Started:
 		s.started = t.Now()
+		if s.blocks {
+			ref := actors.RefOf[Message](t)
+			s.log.OnRoom(func() { _ = ref.Complete(&roomMade{}) }) // refused once the shard stops: nobody waits then
+		}
 		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
 	case actors.Stopping, actors.Stopped:
 		s.right.serving.Store(false)
@@ -79,8 +92,9 @@ func (s *Shard) Receive(t *actors.Turn) {
 		s.wake(t, at)
 	}
 	for _, m := range t.Messages() {
-		s.core.Step(at, s.translate(m))
+		s.core.Step(at, s.translate(m, at))
 	}
+	s.busy = nil
 	s.perform(t)
 	s.flush()
 	s.rearm(t)
@@ -141,12 +155,22 @@ type drain struct{}
 
 func (*drain) shardMessage() {}
 
-func (s *Shard) translate(m any) shardcore.Input {
+// begin takes a request at hand.
+func (s *Shard) begin(r *request, at shardcore.At) {
+	s.busy = r
+	if r.Sent != 0 {
+		s.queued(r.Sent, at)
+	}
+}
+
+func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 	switch m := m.(type) {
 	case *Publish:
+		s.begin(&m.request, at)
 		m.write = shardcore.Write{Reply: &m.request, Batch: &m.Batch}
 		return &m.write
 	case *CachePut:
+		s.begin(&m.request, at)
 		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
 		// The expiry is stamped at the claim; the body is built there, in the bytes it keeps.
 		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), len(m.Value))), reading.Record{Key: []byte(m.Key), Value: m.Value})
@@ -158,11 +182,16 @@ func (s *Shard) translate(m any) shardcore.Input {
 		}
 		return &m.write
 	case *CacheDelete:
+		s.begin(&m.request, at)
 		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
 		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), 0)), reading.Record{Delete: true, Key: []byte(m.Key)})
 		m.write = shardcore.Write{Reply: &m.request, Batch: &m.batch, Apply: true}
 		return &m.write
+	case *roomMade:
+		s.busy = nil
+		return shardcore.Released{End: s.log.Released()}
 	case *drain:
+		s.busy = nil
 		return shardcore.Drain{}
 	}
 	panic("shardactor: a message of unknown type")
@@ -184,10 +213,15 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 		s.core.Step(at, shardcore.Recovered{Tails: shardcore.MainTail(s.log.Tail())})
 	case shardcore.Save: // a log in memory dies with its generation: there is nothing to keep
 	case shardcore.Append:
+		s.beginAppend(e)
 		s.log.Append(e.Batches)
 		s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
 	case shardcore.Readable:
 		s.log.SetReadable(e.End)
+		s.endAppend(e.End)
+		if s.blocks {
+			s.core.Step(at, shardcore.Released{End: s.log.Released()})
+		}
 	case *shardcore.Answers:
 		for i := range e.List {
 			s.answer(at, &e.List[i])
@@ -212,17 +246,21 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 // answer gives one answer, after folding the write into the reading if it asks for that.
 func (s *Shard) answer(at shardcore.At, a *shardcore.Answer) {
 	r := a.Reply.(*request)
+	s.busy = r
 	out := Answer{Refusal: a.Refusal, Offset: a.Offset}
 	if a.Apply != nil {
 		out = s.apply(at, a.Apply)
 	}
 	r.settle(out)
+	s.busy = nil
+	reply := r.Reply
+	r.Reply = nil // the batch lies in the same message and may stay in a ring for long: it must not keep a connection
 	for _, seen := range s.replies {
-		if seen == r.Reply {
+		if seen == reply {
 			return
 		}
 	}
-	s.replies = append(s.replies, r.Reply)
+	s.replies = append(s.replies, reply)
 }
 
 // apply folds a cache write into the view. It is visible there before its answer leaves.

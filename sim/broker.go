@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -29,6 +30,8 @@ type broker struct {
 	applied  uint64
 	sessions map[string]*sessionactor.Session // by the name of the actor; never iterated
 	truth    *truth
+	holes    map[holder]*holes // by subscription; never iterated
+	dropped  uint64            // records in all of them
 	pumps    int
 	plans    faultPlans
 	crashed  []string // paths of subscriptions that failed
@@ -38,7 +41,7 @@ type broker struct {
 func (r *run) startBroker(n int) (*broker, error) {
 	clock := r.plan.Clocks[n]
 	b := &broker{
-		run: r, name: fmt.Sprintf("n%d", n+1), registry: prometheus.NewRegistry(), sessions: map[string]*sessionactor.Session{},
+		run: r, name: fmt.Sprintf("n%d", n+1), registry: prometheus.NewRegistry(), sessions: map[string]*sessionactor.Session{}, holes: map[holder]*holes{},
 		acceptor: newAcceptor(r.world),
 	}
 	b.clock = r.world.Clock(b.name+"/clock", clock.ppm, clock.offset)
@@ -48,9 +51,9 @@ func (r *run) startBroker(n int) (*broker, error) {
 	chance := rand.New(rand.NewPCG(r.plan.Seed, uint64(n)))
 	var err error
 	b.node, err = node.New(node.Options{
-		Clock: b.clock, Events: events{b}, Logger: slog.New(slog.DiscardHandler), Registerer: b.registry, Rand: chance.Uint64,
+		Clock: nodeClock{b.clock, b}, Events: events{b}, Logger: slog.New(slog.DiscardHandler), Registerer: b.registry, Rand: chance.Uint64,
 		Executors: 1 + r.world.Rand().IntN(4), Scheduler: scheduler, Runtime: pumpRuntime{b}, Limits: r.plan.Limits, Auth: gatekeeper{},
-		Applied: func(v uint64) { b.applied = v }, WrapShard: b.wrap,
+		Applied: func(v uint64) { b.applied = v }, WrapShard: b.wrap, Dropped: b.drops,
 	})
 	if err != nil {
 		return nil, err
@@ -60,6 +63,19 @@ func (r *run) startBroker(n int) (*broker, error) {
 	}
 	b.assign(resources())
 	return b, nil
+}
+
+// nodeClock is a node's clock that notes which subscriptions wait for more events to join those they have.
+type nodeClock struct {
+	*simrt.Clock
+	b *broker
+}
+
+func (c nodeClock) AfterFunc(d time.Duration, f func()) actors.Timer {
+	if r := c.b.run; d == r.plan.Limits.Delivery.MaxDelay && strings.Contains(r.world.Running(), "/sub/") {
+		r.marks.hit(markGathered)
+	}
+	return c.Clock.AfterFunc(d, f)
 }
 
 // assign makes the node host these.

@@ -27,14 +27,20 @@ type client struct {
 	waiting []*simrt.Gate // of event streams whose grant has not come yet
 }
 
-// newClient connects to a node.
+// newClient connects to a node and reads the event streams that it is sent.
 func (r *run) newClient(to *broker, tenant string, places int) *client {
+	c := r.connect(to, tenant, places)
+	c.launch("events", c.acceptEvents)
+	return c
+}
+
+// connect connects to a node and reads no event stream.
+func (r *run) connect(to *broker, tenant string, places int) *client {
 	r.clients++
 	c := &client{run: r, name: fmt.Sprintf("c%d", r.clients), number: uint64(r.clients), to: to, tenant: tenant, subs: map[uint64]*subscription{}}
 	c.offer = offers[r.world.Rand().IntN(len(offers))]
 	c.link = r.net.dial(c.name, to, r.clock, places)
 	r.all = append(r.all, c)
-	c.launch("events", c.acceptEvents)
 	return c
 }
 

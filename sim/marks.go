@@ -34,6 +34,9 @@ const (
 	markCrowd                       // a connection was closed for too many streams before a token
 	markUnsubscribed                // a client stopped an event stream
 	markDrained                     // a node was drained with clients connected
+	markHeldUp                      // a publisher waited for a slow subscriber, and went on
+	markBudgetUsed                  // what was queued for a subscriber was lost because the readers' budget was used up
+	markGathered                    // a subscription waited for more events to join those it had
 
 	markCount
 )
@@ -43,6 +46,7 @@ var markNames = [markCount]string{
 	"drop: unacknowledged publish", "drop: slow subscriber", "block: answer does not fit", "block: write waits", "short read", "reset mid-frame",
 	"connection lost with requests open", "quarantine", "return from quarantine", "restart", "no stream to deliver on", "session or subscription crash",
 	"panic in a lifecycle turn", "resource deleted in use", "actor paused or slowed", "authentication timeout", "stream ended by garbage", "too many streams of a stranger", "unsubscribed", "drained with clients",
+	"block: publisher waited for a reader", "drop: readers' budget used up", "events waited for others",
 }
 
 // String says in words what was reached.

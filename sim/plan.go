@@ -7,6 +7,7 @@ import (
 	"github.com/felixd/felixd/actors/simrt"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
 )
 
@@ -56,6 +57,7 @@ func NewPlan(seed uint64) Plan {
 	if one(4) {
 		p.Limits.PublishConnBytes = 256 << r.IntN(8)
 	}
+	p.drawDelivery(r)
 	p.World = simrt.Options{Seed: seed, TurnItems: []int{1, 4, 64, 64}[r.IntN(4)]}
 	p.World.StepTime = []time.Duration{-1, 2 * time.Microsecond, 50 * time.Microsecond, time.Millisecond, 20 * time.Millisecond}[r.IntN(5)]
 	for c := range p.World.Weights {
@@ -65,6 +67,22 @@ func NewPlan(seed uint64) Plan {
 		p.Clocks = append(p.Clocks, clockPlan{ppm: 1_000_000 + r.Int64N(200_001) - 100_000, offset: time.Duration(r.Int64N(int64(time.Hour)))})
 	}
 	return p
+}
+
+// drawDelivery chooses what becomes of slow subscribers: in most worlds their queues are small, in some the memory for them is too.
+func (p *Plan) drawDelivery(r *rand.Rand) {
+	l := &p.Limits
+	l.Overflow = []storage.Policy{storage.DropNew, storage.DropNew, storage.DropOld, storage.Block, storage.Block}[r.IntN(5)]
+	if r.IntN(3) > 0 {
+		l.Delivery.Capacity = 1 + r.IntN(8)
+	}
+	if r.IntN(4) == 0 {
+		l.WindowBytes = 300 + r.Int64N(4000)
+	}
+	if r.IntN(3) == 0 {
+		l.ReaderBytes = 1 + r.Int64N(4000)
+	}
+	l.Delivery.MaxDelay = []time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 5 * time.Millisecond}[r.IntN(4)]
 }
 
 // resources is what every node hosts: streams and caches of three tenants, eight shards together.

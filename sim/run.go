@@ -33,6 +33,7 @@ type run struct {
 
 	answered  int
 	delivered int
+	heard     func(s *subscription, id uint64) // nil, or told of each record that a subscription delivers
 	marks     Marks
 	err       error
 }
@@ -62,6 +63,16 @@ const (
 
 // Run plays the plan's world. trace may be nil.
 func Run(plan Plan, trace func(simrt.Line)) Result {
+	r := newRun(plan, trace)
+	err := r.protected()
+	if left := r.world.Close(); err == nil && len(left) > 0 {
+		err = fmt.Errorf("coroutines are left: %s", strings.Join(left, ", "))
+	}
+	return Result{Seed: plan.Seed, Hash: r.world.Hash(), Steps: r.world.Steps(), Time: r.world.Now(), Answered: r.answered, Delivered: r.delivered, Marks: r.marks, Swapped: r.swapped, Err: err}
+}
+
+// newRun is the world of a plan before its first step.
+func newRun(plan Plan, trace func(simrt.Line)) *run {
 	r := &run{plan: plan, resources: resources(), sent: map[uint64]*publish{}}
 	options := plan.World
 	options.Trace = trace
@@ -70,11 +81,7 @@ func Run(plan Plan, trace func(simrt.Line)) Result {
 	r.clock = r.world.Clock("clients/clock", 1_000_000, 0)
 	r.net = &network{world: r.world, marks: &r.marks, tight: plan.Tight, parked: map[string]bool{}}
 	r.chaos = chaos{run: r, left: plan.Chaos, next: 200}
-	err := r.protected()
-	if left := r.world.Close(); err == nil && len(left) > 0 {
-		err = fmt.Errorf("coroutines are left: %s", strings.Join(left, ", "))
-	}
-	return Result{Seed: plan.Seed, Hash: r.world.Hash(), Steps: r.world.Steps(), Time: r.world.Now(), Answered: r.answered, Delivered: r.delivered, Marks: r.marks, Swapped: r.swapped, Err: err}
+	return r
 }
 
 // failf notes a violation; the first one ends the run after the step.

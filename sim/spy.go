@@ -55,8 +55,11 @@ func (s *spy) stepped(t *actors.Turn) {
 				s.life.deleted(m.Key, t.Now())
 			}
 		default:
-			if fmt.Sprintf("%T", m) == "*shardactor.drain" {
+			switch fmt.Sprintf("%T", m) {
+			case "*shardactor.drain":
 				s.life.drained = true
+			case "*shardactor.roomMade":
+				s.b.run.marks.hit(markHeldUp)
 			}
 		}
 	}

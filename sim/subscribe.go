@@ -8,6 +8,7 @@ import (
 	"github.com/felixd/felixd/actors/simrt"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // subscription is one subscription of a client, judged record by record.
@@ -19,9 +20,13 @@ type subscription struct {
 	earliest bool
 	asked    int // step
 	granted  int // step in which the client heard of it; 0: not yet
+	queue    wire.Opt[uint32]
+	start    id.Offset // where it begins, if begins says so
+	begins   *life     // the incarnation that it was registered with; nil: it was gone when the client heard of it
 	life     *life
 	first    int // place of the first record that came; -1: none yet
 	next     int // place of the record that is due
+	gaps     int // records missing between those that came
 	pause    time.Duration
 	quit     int  // frames after which the client unsubscribes; 0: never
 	begun    bool // its event stream has come
@@ -42,8 +47,13 @@ func (t *talk) subscribe(to route.Assignment, shard uint32, earliest bool) bool 
 	if earliest {
 		m.Start = wire.Some(wire.Start{Kind: wire.StartEarliest})
 	}
-	a := &ask{what: fmt.Sprintf("subscribe to %s/%d", to.Name, shard)}
+	if t.c.run.world.Rand().IntN(3) == 0 {
+		s.queue = wire.Some(uint32(t.c.run.world.Rand().IntN(10)))
+		m.QueueCapacity = s.queue
+	}
+	a := &ask{grants: true, what: fmt.Sprintf("subscribe to %s/%d", to.Name, shard)}
 	a.take = func(got answer) error {
+		defer t.c.ringWaiting()
 		if got.refusal != nil {
 			return nil
 		}
@@ -54,10 +64,13 @@ func (t *talk) subscribe(to route.Assignment, shard uint32, earliest bool) bool 
 		if t.c.subs[ok.SubscriptionID] != nil {
 			return fmt.Errorf("subscription %d was granted twice", ok.SubscriptionID)
 		}
+		if err := s.checkQueue(ok.QueueCapacity); err != nil {
+			return err
+		}
 		s.id, s.granted = ok.SubscriptionID, t.c.run.world.Steps()
+		s.findStart()
 		t.c.subs[s.id] = s
 		t.c.order = append(t.c.order, s)
-		t.c.ringWaiting()
 		return nil
 	}
 	return t.request(wire.AppendJSONFrame(nil, m), a)
@@ -118,11 +131,12 @@ func (c *client) receive(p *pipe) {
 	}
 }
 
-// granted waits until the answer to the subscribe has come too; nil when it never will.
+// granted waits until the answer to the subscribe has come too; nil when it never will: a client that asks for nothing any more wants no event
+// stream that it knows nothing of.
 func (c *client) granted(id uint64) *subscription {
 	gate := c.run.world.NewGate()
 	c.waiting = append(c.waiting, gate)
-	for c.subs[id] == nil && !c.overTalks() {
+	for c.subs[id] == nil && c.awaitsGrant() {
 		if !gate.Wait(c.link.client.ctx) {
 			break
 		}
@@ -131,19 +145,21 @@ func (c *client) granted(id uint64) *subscription {
 	return c.subs[id]
 }
 
-// ringWaiting tells the readers of event streams that an answer has come or a stream is over.
+// ringWaiting tells the readers of event streams that the answer to a subscribe has come or a stream is over.
 func (c *client) ringWaiting() {
 	for _, g := range c.waiting {
 		g.Ring()
 	}
 }
 
-// overTalks reports whether every stream on which an answer could come is over.
-func (c *client) overTalks() bool {
+// awaitsGrant reports whether some stream may still bring the answer to a subscribe.
+func (c *client) awaitsGrant() bool {
 	for _, t := range c.talks {
-		if !t.over {
-			return false
+		for _, a := range t.pending {
+			if a.grants {
+				return true
+			}
 		}
 	}
-	return true
+	return false
 }

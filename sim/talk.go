@@ -34,6 +34,7 @@ type talk struct {
 type ask struct {
 	what    string
 	sent    bool
+	grants  bool // a subscription, perhaps
 	mayEnd  bool // the broker may end the stream instead of answering, or after it
 	span    span
 	take    func(answer) error

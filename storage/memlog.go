@@ -3,8 +3,9 @@
 //
 // Guarantees, each a test of the same name:
 //   - a reader sees the batches of a log in offset order, each once, and none before it was declared readable;
-//   - what falls out of the ring before a reader took it is counted to that reader as lost;
-//   - memory stays inside the ring's bounds and the node's budget, except for one batch per log.
+//   - what was queued for a reader is delivered; what arrives at its full window is lost to it alone and counted at once, or,
+//     under Block, holds up the acknowledgement and is never lost;
+//   - memory stays inside the rings, the readers' budget, and what readers have in hand, except for one batch per log.
 package storage
 
 import (
@@ -22,39 +23,54 @@ type MemLogOptions struct {
 	MaxBytes   int64
 	// Budget is shared by all in-memory logs of a node; nil means only the two bounds above apply.
 	Budget *Budget
+	// Readers is what the readers of a node share; nil on a log that has none. Its policy must be one of those for memory.
+	Readers *Readers
 }
 
 // MemLog is an append-only log in memory. One goroutine appends; any number read.
 //
-//  1. ring holds the newest batches, contiguous: each begins where the one before it ends;
-//  2. oldest <= readable <= tail; only what lies below readable is given to readers;
-//  3. a waiter is in the list only while nothing at its offset is readable and the log is open.
+//  1. ring holds the newest batches, those that are not readable yet at its end;
+//  2. kept holds what has left the ring and some reader still needs;
+//  3. oldest <= readable <= tail; only what lies below readable is given to readers;
+//  4. every reader was given each readable batch from its position on, unless its window says that it lies in a hole;
+//     slot.refs counts those who were;
+//  5. a reader is in waiting only while nothing is queued for it and the log is open; it is in running otherwise;
+//  6. released <= readable is the end of what lies in every reader's window, and is readable unless the policy is Block.
 type MemLog struct {
 	opts MemLogOptions
 
 	mu       sync.Mutex
-	ring     []*batch.Batch // circular, length a power of two or zero
-	head     int            // index of the oldest batch
-	count    int
-	bytes    int64
+	ring     ring
+	kept     keptList
 	oldest   id.Offset
 	readable id.Offset
 	tail     id.Offset
+	released id.Offset
+	told     bool   // Released has told of an end below readable, and room is owed
+	room     func() // see OnRoom
 	closed   CloseReason
-	waiters  Waiter // sentinel of a circular list
+
+	waiting cursorList
+	running cursorList
+	cursors []*memCursor // by number
 }
 
 var _ Reader = (*MemLog)(nil)
 
 // NewMemLog returns an empty log that begins at offset first.
 func NewMemLog(first id.Offset, opts MemLogOptions) *MemLog {
-	l := &MemLog{opts: opts, oldest: first, readable: first, tail: first}
-	l.waiters.next, l.waiters.prev = &l.waiters, &l.waiters
+	l := &MemLog{opts: opts, oldest: first, readable: first, tail: first, released: first}
+	if r := opts.Readers; r != nil {
+		if err := r.Policy().ForMemory(); err != nil {
+			panic("storage: " + err.Error())
+		}
+		l.kept.budget = r.Budget()
+	}
 	return l
 }
 
-// Append adds claimed batches at the tail. They become readable with SetReadable, not before. A batch that does not
-// begin at the tail is a broken invariant of the caller.
+// Append adds claimed batches at the tail. They become readable with SetReadable, not before, and stay in the ring until
+// then. A batch that does not begin at the tail is a broken invariant of the caller.
 func (l *MemLog) Append(batches []*batch.Batch) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,27 +79,55 @@ func (l *MemLog) Append(batches []*batch.Batch) {
 			panic(fmt.Sprintf("storage: batch of %d records at offset %d does not continue a log that ends at %d", b.Count, b.Base, l.tail))
 		}
 		l.tail = b.End()
-		if l.opts.MaxBatches > 0 {
-			l.push(b)
+		if l.opts.MaxBatches > 0 && l.closed == 0 {
+			l.ring.push(b)
+			if l.opts.Budget != nil {
+				l.opts.Budget.Take(int64(b.Size())) // trim looks whether it is over
+			}
 		}
 	}
 }
 
-// SetReadable lets readers see everything below end and wakes those that waited for it.
+// SetReadable gives everything below end to the readers, wakes those that waited for it, and lets the oldest batches leave
+// the ring until its bounds hold again.
 func (l *MemLog) SetReadable(end id.Offset) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if end > l.tail {
 		panic(fmt.Sprintf("storage: readable end %d past the tail %d", end, l.tail))
 	}
-	if end <= l.readable { // the ring may have run ahead: what it dropped counts as readable and lost
+	if end <= l.readable || l.closed != 0 {
 		return
 	}
-	if l.opts.MaxBatches == 0 {
-		l.oldest = end
-	}
+	from := l.readable
 	l.readable = end
-	l.ringWaiters()
+	if l.opts.MaxBatches == 0 {
+		l.oldest, l.released = end, end
+		return
+	}
+	l.give(l.ring.find(from), l.ring.find(end))
+	l.advance()
+	l.trim()
+}
+
+// OnRoom sets what is called when there is more room than Released has told: once after each time it told of an end below the
+// readable one. It is called with the log's lock held: it must not block and must not call back.
+func (l *MemLog) OnRoom(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.room = f
+}
+
+// Released is the end of what every reader has room for: publishes below it may be acknowledged. Only under Block it is ever
+// below the readable end. Nobody holds up a log that is closed.
+func (l *MemLog) Released() id.Offset {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed != 0 {
+		return l.tail
+	}
+	l.told = l.released < l.readable
+	return l.released
 }
 
 // Bounds implements Reader.
@@ -104,64 +148,18 @@ func (l *MemLog) Tail() id.Offset {
 func (l *MemLog) Bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.bytes
+	return l.ring.bytes
 }
 
-// Read implements Reader.
-func (l *MemLog) Read(from id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) (Page, error) {
+// Kept is what the log holds for readers beside the ring, in the same bytes.
+func (l *MemLog) Kept() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	page := Page{Batches: dst[:0], Next: from}
-	if from < l.oldest {
-		page.Lost = l.oldest.Since(from)
-		page.Next = l.oldest
-	}
-	bytes := 0
-	for i := l.find(page.Next); i < l.count && len(page.Batches) < maxBatches; i++ {
-		b := l.at(i)
-		if b.End() > l.readable {
-			break
-		}
-		bytes += b.Size()
-		if len(page.Batches) > 0 && bytes > maxBytes {
-			break
-		}
-		page.Batches = append(page.Batches, b)
-		page.Next = b.End()
-	}
-	if len(page.Batches) == 0 && l.closed != 0 {
-		return page, &ClosedError{Reason: l.closed}
-	}
-	return page, nil
+	return l.kept.bytes
 }
 
-// Arm implements Reader.
-func (l *MemLog) Arm(w *Waiter, from id.Offset) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if w.armed {
-		panic("storage: waiter armed twice")
-	}
-	if l.closed != 0 || from < l.readable {
-		return false
-	}
-	w.armed = true
-	w.prev, w.next = l.waiters.prev, &l.waiters
-	w.prev.next, w.next.prev = w, w
-	return true
-}
-
-// Disarm implements Reader.
-func (l *MemLog) Disarm(w *Waiter) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if w.armed {
-		w.unlink()
-	}
-}
-
-// Close ends the log. Readers get what is still readable, then a *ClosedError. The ring's memory is given back when
-// the last reader has let go of it.
+// Close ends the log. Readers get what was queued for them, which is kept until they have it, then a *ClosedError. Nobody waits
+// for a reader any more.
 func (l *MemLog) Close(reason CloseReason) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -169,82 +167,86 @@ func (l *MemLog) Close(reason CloseReason) {
 		return
 	}
 	l.closed = reason
-	if l.opts.Budget != nil {
-		l.opts.Budget.Give(l.bytes)
+	for l.ring.count > 0 {
+		l.popRing(true)
 	}
-	l.bytes = 0
-	l.ringWaiters()
-}
-
-func (l *MemLog) ringWaiters() {
-	for w := l.waiters.next; w != &l.waiters; w = l.waiters.next {
-		w.unlink()
-		w.Ring()
-	}
-}
-
-func (w *Waiter) unlink() {
-	w.prev.next, w.next.prev = w.next, w.prev
-	w.next, w.prev, w.armed = nil, nil, false
-}
-
-// push adds b to the ring and drops the oldest batches until the bounds hold again; b itself always stays.
-func (l *MemLog) push(b *batch.Batch) {
-	if l.closed != 0 {
-		return
-	}
-	if l.count == len(l.ring) {
-		l.resize(max(16, 2*len(l.ring)))
-	}
-	l.ring[(l.head+l.count)&(len(l.ring)-1)] = b
-	l.count++
-	size := int64(b.Size())
-	l.bytes += size
-	fits := l.opts.Budget == nil || l.opts.Budget.Take(size)
-	for l.count > 1 && (l.count > l.opts.MaxBatches || l.bytes > l.opts.MaxBytes || !fits) {
-		l.dropOldest()
-		fits = l.opts.Budget == nil || !l.opts.Budget.Over()
-	}
-	if len(l.ring) > 64 && l.count < len(l.ring)/4 {
-		l.resize(len(l.ring) / 2)
-	}
-}
-
-func (l *MemLog) dropOldest() {
-	b := l.ring[l.head]
-	l.ring[l.head] = nil
-	l.head = (l.head + 1) & (len(l.ring) - 1)
-	l.count--
-	l.bytes -= int64(b.Size())
-	l.oldest = b.End()
-	if l.readable < l.oldest { // a batch that no reader was allowed to see yet has gone: it is lost to all of them
-		l.readable = l.oldest
-	}
-	if l.opts.Budget != nil {
-		l.opts.Budget.Give(int64(b.Size()))
-	}
-}
-
-func (l *MemLog) resize(n int) {
-	next := make([]*batch.Batch, n)
-	for i := 0; i < l.count; i++ {
-		next[i] = l.at(i)
-	}
-	l.ring, l.head = next, 0
-}
-
-func (l *MemLog) at(i int) *batch.Batch { return l.ring[(l.head+i)&(len(l.ring)-1)] }
-
-// find returns the index of the batch that holds offset o, or of the first one after it.
-func (l *MemLog) find(o id.Offset) int {
-	lo, hi := 0, l.count
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if l.at(mid).End() <= o {
-			lo = mid + 1
-		} else {
-			hi = mid
+	l.ring = ring{}
+	l.oldest = l.readable
+	l.advance()
+	for c := l.running.first(); c != nil; c = l.running.after(c) {
+		if c.enoughBatches > 0 {
+			c.ring()
 		}
 	}
-	return lo
+	for c := l.waiting.first(); c != nil; c = l.waiting.first() {
+		l.running.take(c)
+		c.ring()
+	}
+}
+
+// trim drops the oldest batches that are readable until the bounds of the ring hold; the newest always stays.
+func (l *MemLog) trim() {
+	for l.ring.count > 1 && l.ring.at(0).end <= l.readable && l.overfull() {
+		l.oldest = l.ring.at(0).end
+		l.popRing(false)
+	}
+}
+
+func (l *MemLog) overfull() bool {
+	return l.ring.count > l.opts.MaxBatches || l.ring.bytes > l.opts.MaxBytes || l.opts.Budget != nil && l.opts.Budget.Over()
+}
+
+// popRing takes the oldest batch out of the ring. Whoever needs it keeps it: always when owed says so, else within the
+// budget.
+func (l *MemLog) popRing(owed bool) {
+	s := l.ring.pop()
+	size := int64(s.batch.Size())
+	if l.opts.Budget != nil {
+		l.opts.Budget.Give(size)
+	}
+	if s.refs == 0 {
+		return
+	}
+	budget := l.opts.Readers.Budget()
+	if !budget.Take(size) && !owed && l.opts.Readers.Policy() != Block {
+		l.cut(&s)
+	}
+	if s.refs == 0 {
+		budget.Give(size)
+		return
+	}
+	l.kept.add(s)
+}
+
+// cut is for a batch that leaves the ring while the readers' budget is used up: who has it in hand keeps it; to the others it
+// is lost, together with what was kept for them before it, which makes room. They go on with the ring.
+func (l *MemLog) cut(s *slot) {
+	for c := l.running.first(); c != nil; c = l.running.after(c) {
+		if c.next < s.end && c.win.has(s.batch.Base) {
+			c.cutTo(s)
+		}
+	}
+	l.kept.compact()
+}
+
+// advance moves released over what nobody is held up by, and tells the shard if it waits for that.
+func (l *MemLog) advance() {
+	was := l.released
+	if l.closed != 0 || l.opts.Readers == nil || l.opts.Readers.Policy() != Block {
+		l.released = l.readable
+	}
+	for l.released < l.readable {
+		s := l.slot(l.seek(l.released))
+		if s.beyond > 0 {
+			l.released = s.batch.Base
+			break
+		}
+		l.released = min(s.end, l.readable) // what nobody needed may be gone, up to the first that is not readable
+	}
+	if l.released > was && l.told {
+		l.told = false
+		if l.room != nil {
+			l.room()
+		}
+	}
 }

@@ -7,37 +7,86 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// Page is what one Read found.
-type Page struct {
-	// Batches are in offset order; they are shared, not to be changed.
-	Batches []*batch.Batch
-	// Next is where to read on.
-	Next id.Offset
-	// Lost counts the records between the asked offset and the first batch that the log no longer holds.
-	Lost uint64
-}
-
 // Reader is the reading half of one shard's log. Any number of goroutines may use it, beside the one that appends.
 type Reader interface {
 	// Bounds returns the oldest offset that can be read and the offset after the newest readable record.
 	Bounds() (oldest, end id.Offset)
-	// Read returns batches from offset from on: at least one if any is readable, and no further one that would exceed
-	// maxBatches or maxBytes. dst is reused for the result. An empty page means that nothing is readable yet: Arm.
-	// The error is a *ClosedError once the log is closed and all that it may serve was read.
-	Read(from id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) (Page, error)
-	// Arm registers w to be rung once something at or after from is readable or the log closes. It returns false, and
-	// registers nothing, when that is so already. A waiter is rung once and must be armed again.
-	Arm(w *Waiter, from id.Offset) bool
-	// Disarm removes w; afterwards it is not rung any more.
-	Disarm(w *Waiter)
+	// Register adds a reader. What becomes readable from now on is for it; Release must be called once.
+	Register(o CursorOptions) Cursor
+	// Cursors returns the state of at most limit readers with a number above after, in the order of their numbers.
+	Cursors(after uint64, limit int) []CursorState
 }
 
-// Waiter is a reader's place in the list of those that wait for more. Ring is called with the log's lock held: it must
-// not block and must not call back into the log.
-type Waiter struct {
-	Ring       func()
-	next, prev *Waiter
-	armed      bool
+// Start is where a reader begins.
+type Start uint8
+
+const (
+	// StartLatest begins with what becomes readable after the registration.
+	StartLatest Start = iota
+	// StartEarliest begins with the oldest batch the log holds. That history is the reader's whatever its size; its window counts
+	// it, so that nothing further is queued until enough of it was read.
+	StartEarliest
+)
+
+// CursorOptions is what a reader registers with.
+type CursorOptions struct {
+	Start Start
+	// Capacity is how many batches may be queued for the reader, those in its hand included; at least 1.
+	Capacity int
+	// Ring is called when what the reader has armed for is there, with the lock of the log held: it must not block and must
+	// not call back into the log.
+	Ring func()
+	// Owner says whose reader it is, to those who list readers or hear of drops. The log never looks inside.
+	Owner any
+}
+
+// Cursor is a registered position in a log. One goroutine uses it at a time.
+//
+// What Take hands out stays the reader's, and counts in its window, until the next call of Take, Arm or Release says that it
+// is done with it. So a reader that stands still in the middle of a write has everything it was given, and its window bounds what it
+// keeps alive.
+type Cursor interface {
+	// Take returns the next batches: at least one if any is queued, none behind a hole, and no further one that would
+	// exceed maxBatches or maxBytes. dst is reused for the result. An empty page without Lost means that nothing is queued:
+	// Arm. The error is a *ClosedError once the log is closed and everything queued was taken.
+	Take(maxBatches, maxBytes int, dst []*batch.Batch) (Page, error)
+	// Arm has the reader rung once, when as many batches or bytes are queued as it names, or when the log closes. It returns
+	// false, and rings nobody, when that is so already. A reader that waits for the first batch costs a commit nothing but
+	// its wake.
+	Arm(batches int, bytes int64) bool
+	// Disarm takes Arm back. Afterwards the reader is not rung any more.
+	Disarm()
+	// Drop counts records that the reader took and could not pass on.
+	Drop(records uint64)
+	// Release ends the registration. What was queued is let go, and publishers that waited for this reader go on.
+	Release()
+}
+
+// Page is what one Take found.
+type Page struct {
+	// From is where the page before ended. The reader does not get what lies between there and the first batch, or Next if there
+	// is none.
+	From id.Offset
+	// Batches are in offset order and follow each other without a gap; they are shared, not to be changed.
+	Batches []*batch.Batch
+	// Next is where the next page begins, or the hole in front of it.
+	Next id.Offset
+	// Lost counts the records that it does not get.
+	Lost uint64
+}
+
+// CursorState describes one reader.
+type CursorState struct {
+	Number   uint64 // of this node, never used again while it runs
+	Owner    any
+	Queued   int   // batches queued, those in its hand included
+	Bytes    int64 // of them
+	Capacity int
+	Start    id.Offset // where it began
+	Position id.Offset // after the last record that it is done with
+	Tail     id.Offset // of the log, readable end
+	Dropped  uint64    // records it did not get
+	Waiting  bool      // for the first batch: it has nothing to do
 }
 
 // ClosedError tells a reader that a log ended, and why.

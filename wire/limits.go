@@ -42,9 +42,11 @@ const (
 	PreauthStreamsMax = 64
 	// AuthTimeoutMillis closes a connection on which no stream authenticated within this many milliseconds.
 	AuthTimeoutMillis = 10_000
-	// MaxSubscriptionsPerConn bounds subscriptions and watches of one connection; more are refused limit_exceeded. Each
-	// holds a stream, a cursor and a place on a waiter list.
+	// MaxSubscriptionsPerConn bounds subscriptions and watches of one principal on one connection; more are refused
+	// limit_exceeded. Each holds a stream, a cursor and a goroutine.
 	MaxSubscriptionsPerConn = 4096
+	// MaxSubscriptionsPerConnTotal bounds those of all principals of one connection: room for four that use theirs up.
+	MaxSubscriptionsPerConnTotal = 4 * MaxSubscriptionsPerConn
 
 	// MaxNameBytes bounds tenant, namespace, stream, cache and node names on the wire, in bytes. The catalog allows
 	// 128; the wire leaves room so that a too long name is answered by the catalog in its own words.
@@ -75,8 +77,12 @@ const (
 	SubscriberQueueCapacity = 512
 	// SubscriberQueueCapacityMax is the most a reader may ask for.
 	SubscriberQueueCapacityMax = 4096
-	// SubscriberQueueBytes bounds what one reader's queue may hold, in payload bytes, whatever its capacity in batches.
+	// SubscriberQueueBytes bounds what one reader's queue may hold, in bytes of batches, whatever its capacity. One batch is
+	// always taken by an empty queue, however large.
 	SubscriberQueueBytes = 8 * mib
+	// NodeReaderBytes bounds what a node keeps for readers after the streams' own memory has let go of it: 32 readers
+	// with a whole queue of their own; readers of one stream that stand at the same place share theirs.
+	NodeReaderBytes = 256 * mib
 	// ClientQueue is how many frames, and how many events, a client queues per subscription before it drops live ones.
 	ClientQueue = 256
 

@@ -22,6 +22,8 @@ func TestLimitsFitTogether(t *testing.T) {
 		{EventBatchMaxBytes < MaxPayload/4*3, "an event batch fits a frame in base64 too"},
 		{SubscriberQueueCapacity <= SubscriberQueueCapacityMax, "the default queue is one a reader may ask for"},
 		{SubscriberQueueBytes >= 2*EventBatchMaxBytes, "a reader's queue holds more than the batch being written"},
+		{NodeReaderBytes >= 2*SubscriberQueueBytes, "one slow reader does not use up what is there for all"},
+		{MaxSubscriptionsPerConnTotal >= MaxSubscriptionsPerConn, "a connection holds what one of its principals may have"},
 		{EventBatchMaxEvents <= ClientQueue, "one frame does not overflow a client's queue of events"},
 		{PublishWindow >= 64, "the reference client keeps 64 batches in flight"},
 		{MaxStreams >= 41, "a Python client opens 41 streams at once"},

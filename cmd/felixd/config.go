@@ -8,7 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/internal/node"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/transport"
 	"github.com/felixd/felixd/wire"
 )
@@ -25,6 +27,9 @@ type Config struct {
 	Executors    int
 	Limits       node.Limits
 
+	TimingEvery    int
+	DisableTimings bool
+
 	MaxConnections int
 	MaxPerIP       int
 	AuthTimeout    time.Duration
@@ -39,7 +44,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "./felix-data", Listen: "127.0.0.1:5000", HTTP: "127.0.0.1:8080", API: "127.0.0.1:8443",
-		LogLevel: "info", DrainTimeout: 25 * time.Second, Executors: 4, Limits: node.DefaultLimits(),
+		LogLevel: "info", DrainTimeout: 25 * time.Second, Executors: actors.ExecutorsDefault, Limits: node.DefaultLimits(), TimingEvery: stages.SampleEvery,
 		MaxConnections: transport.DefaultMaxConnections, MaxPerIP: transport.DefaultMaxPerIP,
 		AuthTimeout: wire.AuthTimeoutMillis * time.Millisecond, Windows: transport.DefaultServerWindows(),
 	}
@@ -62,15 +67,28 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 			where = "--" + s.flag
 		} else if v, ok := env[s.variable]; ok {
 			value = v
+		} else if v, ok := env[s.alias]; ok {
+			where, value = s.alias, v
 		}
 		if err := s.parse(value, &c); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
 		}
 	}
+	if d := &c.Limits.Delivery; d.PerConnection == 0 {
+		d.PerConnection = 4 * d.PerIdentity
+	}
 	if len(wrong) == 0 { // what does not parse has no value to compare
 		wrong = c.check()
 	}
 	return c, unread(all, environ), errors.Join(wrong...)
+}
+
+// timingEvery is one request in how many is timed; 0 is none.
+func (c Config) timingEvery() int {
+	if c.DisableTimings {
+		return 0
+	}
+	return c.TimingEvery
 }
 
 // check looks at what only makes sense together.
@@ -86,6 +104,24 @@ func (c Config) check() (wrong []error) {
 	}
 	if c.Limits.RingBytes > c.Limits.TailBytes {
 		wrong = append(wrong, fmt.Errorf("--ephemeral-shard-bytes: %d is more than the whole node may hold (--ephemeral-memory-bytes %d)", c.Limits.RingBytes, c.Limits.TailBytes))
+	}
+	return append(wrong, c.checkDelivery()...)
+}
+
+// checkDelivery looks at what only makes sense together for subscribers.
+func (c Config) checkDelivery() (wrong []error) {
+	d := &c.Limits.Delivery
+	if d.Capacity > d.CapacityMax {
+		wrong = append(wrong, fmt.Errorf("--subscriber-queue-capacity: %d is more than a subscriber may ask for (--subscriber-queue-capacity-max %d)", d.Capacity, d.CapacityMax))
+	}
+	if c.Limits.WindowBytes > c.Limits.ReaderBytes {
+		wrong = append(wrong, fmt.Errorf("--subscriber-queue-max-bytes: %d is more than the whole node may keep for subscribers (--subscriber-memory-bytes %d)", c.Limits.WindowBytes, c.Limits.ReaderBytes))
+	}
+	if d.MaxBytes > wire.MaxPayload {
+		wrong = append(wrong, fmt.Errorf("--event-batch-max-bytes: %d is more than a frame may have (%d)", d.MaxBytes, wire.MaxPayload))
+	}
+	if d.PerIdentity > d.PerConnection {
+		wrong = append(wrong, fmt.Errorf("--max-subscriptions-per-conn: %d is more than the whole connection may have (--max-subscriptions-per-conn-total %d)", d.PerIdentity, d.PerConnection))
 	}
 	return wrong
 }
@@ -107,7 +143,7 @@ func unread(all []*setting, environ []string) (warnings []string) {
 		}
 		known, best, distance := false, "", 4
 		for _, s := range all {
-			known = known || s.variable == k
+			known = known || s.variable == k || s.alias == k
 			if d := editDistance(s.variable, k); d < distance {
 				best, distance = s.variable, d
 			}

@@ -218,7 +218,7 @@ func (d *daemon) startNode(ctx context.Context) error {
 	}
 	n, err := node.New(node.Options{
 		Clock: actors.RealClock(), Events: actors.SlogSink(d.logger), Logger: d.logger, Registerer: d.registry,
-		Rand: randomSeed, Executors: d.config.Executors, Limits: d.config.Limits,
+		Rand: randomSeed, Executors: d.config.Executors, Limits: d.config.Limits, TimingEvery: d.config.timingEvery(),
 		Auth: authenticator{d.identity.verifier}, Brokers: advertised(d.listener.Addr()), AuthTimeout: d.config.AuthTimeout,
 		Applied: func(version uint64) {
 			select {

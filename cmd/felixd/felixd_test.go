@@ -306,6 +306,34 @@ func TestAFlagWinsOverItsVariableWhichWinsOverTheDefault(t *testing.T) {
 	}
 }
 
+func TestAnAliasIsReadWhenTheVariableIsNotSet(t *testing.T) {
+	for want, environ := range map[int][]string{
+		9:  {"FELIX_SUB_QUEUE_CAPACITY=9"},
+		11: {"FELIX_SUB_QUEUE_CAPACITY=9", "FELIX_SUBSCRIBER_QUEUE_CAPACITY=11"},
+	} {
+		all := settings()
+		flags := pflag.NewFlagSet("dev", pflag.ContinueOnError)
+		addFlags(flags, all)
+		if c, warnings, err := load(all, flags, environ); err != nil || c.Limits.Delivery.Capacity != want || len(warnings) > 0 {
+			t.Errorf("%v: %d, %q, %v", environ, c.Limits.Delivery.Capacity, warnings, err)
+		}
+	}
+	var stderr bytes.Buffer
+	if code := run([]string{"dev"}, []string{"FELIX_SUB_QUEUE_CAPACITY=none"}, io.Discard, &stderr, nil); code != exitUsage || !strings.Contains(stderr.String(), "FELIX_SUB_QUEUE_CAPACITY") {
+		t.Errorf("exit code %d: %s", code, &stderr)
+	}
+}
+
+func TestAPolicyThatNeedsADurableStreamIsRefused(t *testing.T) {
+	for _, policy := range []string{"catch_up", "newest"} {
+		var stderr bytes.Buffer
+		code := run([]string{"dev", "--subscriber-queue-policy", policy}, nil, io.Discard, &stderr, nil)
+		if code != exitUsage || !strings.Contains(stderr.String(), "--subscriber-queue-policy") || !strings.Contains(stderr.String(), "drop_new, block, drop_old") {
+			t.Errorf("%s: exit code %d: %s", policy, code, &stderr)
+		}
+	}
+}
+
 func TestAllMistakesAreToldAtOnce(t *testing.T) {
 	var stderr bytes.Buffer
 	run([]string{"dev", "--listen", "nowhere", "--executors", "0", "--http", "127.0.0.1"}, nil, io.Discard, &stderr, nil)
@@ -321,6 +349,10 @@ func TestValuesThatOnlyContradictEachOtherAreRefused(t *testing.T) {
 		"--http":                        {"--http", "127.0.0.1:1", "--api", "127.0.0.1:1"},
 		"--stream-recv-window":          {"--conn-recv-window", "65536", "--stream-recv-window", "131072"},
 		"--publish-conn-inflight-bytes": {"--publish-inflight-bytes", "1048576", "--publish-conn-inflight-bytes", "2097152"},
+		"--subscriber-queue-capacity:":  {"--subscriber-queue-capacity", "9", "--subscriber-queue-capacity-max", "8"},
+		"--subscriber-queue-max-bytes":  {"--subscriber-queue-max-bytes", "131072", "--subscriber-memory-bytes", "65536"},
+		"--event-batch-max-bytes":       {"--event-batch-max-bytes", "16777217"},
+		"--max-subscriptions-per-conn:": {"--max-subscriptions-per-conn", "9", "--max-subscriptions-per-conn-total", "8"},
 		"--ephemeral-shard-bytes":       {"--ephemeral-memory-bytes", "65536", "--ephemeral-shard-bytes", "131072"},
 	} {
 		var stderr bytes.Buffer

@@ -10,12 +10,14 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/transport"
 )
 
 // setting is one thing an operator can turn: a flag, a variable and a default. The flag wins over the variable.
 type setting struct {
 	flag, variable, help string
+	alias                string // another name of the variable, read when that is not set; "" is none
 	unit                 string // what the help shows for the value; "" is a word
 	value                string // the default, then what is in force
 	parse                func(text string, c *Config) error
@@ -31,19 +33,35 @@ func settings() []*setting {
 		{flag: "api", unit: "host:port", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
 		{flag: "log-level", unit: "level", variable: "FELIX_LOG_LEVEL", value: d.LogLevel, help: "debug, info, warn or error", parse: oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
 		{flag: "drain-timeout-ms", unit: "ms", variable: "FELIX_SHUTDOWN_DRAIN_TIMEOUT_MS", value: ms(d.DrainTimeout), help: "longest time to finish open requests after SIGTERM", parse: millis(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0)},
-		{flag: "executors", unit: "n", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: "4", help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
+		{flag: "executors", unit: "n", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: fmt.Sprint(d.Executors), help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
 		{flag: "publish-window", unit: "n", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
 		{flag: "publish-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
 		{flag: "publish-conn-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
+		{flag: "publish-queue-wait-ms", unit: "ms", variable: "FELIX_PUBLISH_QUEUE_WAIT_MS", value: ms(d.Limits.QueueWait), help: "time an acknowledged publish or a cache write that finds no room waits for it, before it is refused with overloaded; its stream is not read meanwhile", parse: millis(func(c *Config) *time.Duration { return &c.Limits.QueueWait }, 0)},
+		{flag: "publish-ingress-wait", unit: "bool", variable: "FELIX_PUB_INGRESS_WAIT", value: "false", help: "publishes that nobody acknowledges wait for room as long as it takes, instead of being dropped and counted", parse: boolean(func(c *Config) *bool { return &c.Limits.IngressWait })},
+		{flag: "answer-memory-bytes", unit: "bytes", variable: "FELIX_ANSWER_MEMORY_BYTES", value: fmt.Sprint(d.Limits.AnswerBytes), help: "answers kept for clients that do not read them, whole node; at half of it those are not read either, at it the worst of their streams are ended", parse: count(func(c *Config) *int { return &c.Limits.AnswerBytes }, 1<<20, 1<<40)},
 		{flag: "ephemeral-memory-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_MEMORY_BYTES", value: fmt.Sprint(d.Limits.TailBytes), help: "records of ephemeral streams kept in memory, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.TailBytes })},
 		{flag: "ephemeral-shard-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_SHARD_BYTES", value: fmt.Sprint(d.Limits.RingBytes), help: "the same for one shard", parse: bytes64(func(c *Config) *int64 { return &c.Limits.RingBytes })},
 		{flag: "ephemeral-shard-batches", unit: "n", variable: "FELIX_EPHEMERAL_SHARD_BATCHES", value: fmt.Sprint(d.Limits.RingBatches), help: "the same, in batches", parse: count(func(c *Config) *int { return &c.Limits.RingBatches }, 1, 1<<24)},
 		{flag: "cache-memory-bytes", unit: "bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "in-memory cache entries (key, value and 64 bytes each), whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
+		{flag: "subscriber-queue-capacity", unit: "n", variable: "FELIX_SUBSCRIBER_QUEUE_CAPACITY", alias: "FELIX_SUB_QUEUE_CAPACITY", value: fmt.Sprint(d.Limits.Delivery.Capacity), help: "published batches that may be queued for a subscriber that asks for no other number", parse: count(func(c *Config) *int { return &c.Limits.Delivery.Capacity }, 1, 1<<20)},
+		{flag: "subscriber-queue-capacity-max", unit: "n", variable: "FELIX_SUBSCRIBER_QUEUE_CAPACITY_MAX", value: fmt.Sprint(d.Limits.Delivery.CapacityMax), help: "the most that a subscriber may ask for", parse: count(func(c *Config) *int { return &c.Limits.Delivery.CapacityMax }, 1, 1<<20)},
+		{flag: "subscriber-queue-max-bytes", unit: "bytes", variable: "FELIX_SUB_QUEUE_MAX_BYTES", value: fmt.Sprint(d.Limits.WindowBytes), help: "the same in bytes, for any subscriber; an empty queue takes one batch of any size", parse: bytes64(func(c *Config) *int64 { return &c.Limits.WindowBytes })},
+		{flag: "subscriber-memory-bytes", unit: "bytes", variable: "FELIX_SUBSCRIBER_MEMORY_BYTES", value: fmt.Sprint(d.Limits.ReaderBytes), help: "records kept for slow subscribers after their stream has let go of them, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.ReaderBytes })},
+		{flag: "subscriber-queue-policy", unit: "name", variable: "FELIX_SUB_QUEUE_POLICY", value: d.Limits.Overflow.String(), help: "what happens to a batch that a subscriber's queue has no room for: drop_new loses it for that subscriber, block makes its publisher wait; drop_old does what drop_new does", parse: overflow},
+		{flag: "event-batch-max-events", unit: "n", variable: "FELIX_EVENT_BATCH_MAX_EVENTS", value: fmt.Sprint(d.Limits.Delivery.MaxEvents), help: "records in one event frame", parse: count(func(c *Config) *int { return &c.Limits.Delivery.MaxEvents }, 1, 1<<16)},
+		{flag: "event-batch-max-bytes", unit: "bytes", variable: "FELIX_EVENT_BATCH_MAX_BYTES", value: fmt.Sprint(d.Limits.Delivery.MaxBytes), help: "bytes of records in one event frame; a larger record travels alone", parse: count(func(c *Config) *int { return &c.Limits.Delivery.MaxBytes }, 1, 1<<40)},
+		{flag: "event-batch-max-delay-us", unit: "us", variable: "FELIX_EVENT_BATCH_MAX_DELAY_US", value: fmt.Sprint(d.Limits.Delivery.MaxDelay.Microseconds()), help: "time a busy subscriber's events may wait for others to leave with them; a lone one never waits", parse: micros(func(c *Config) *time.Duration { return &c.Limits.Delivery.MaxDelay })},
+		{flag: "max-subscriptions-per-conn", unit: "n", variable: "FELIX_MAX_SUBSCRIPTIONS_PER_CONN", value: fmt.Sprint(d.Limits.Delivery.PerIdentity), help: "subscriptions of one principal on one connection", parse: count(func(c *Config) *int { return &c.Limits.Delivery.PerIdentity }, 1, 1<<20)},
+		{flag: "max-subscriptions-per-conn-total", unit: "n", variable: "FELIX_MAX_SUBSCRIPTIONS_PER_CONN_TOTAL", value: "0", help: "the same for all principals of a connection; 0 is four times as many", parse: count(func(c *Config) *int { return &c.Limits.Delivery.PerConnection }, 0, 1<<22)},
 		{flag: "max-client-connections", unit: "n", variable: "FELIX_MAX_CLIENT_CONNECTIONS", value: fmt.Sprint(d.MaxConnections), help: "client connections; more are refused before their handshake", parse: count(func(c *Config) *int { return &c.MaxConnections }, 1, 1<<20)},
 		{flag: "max-connections-per-ip", unit: "n", variable: "FELIX_MAX_CONNECTIONS_PER_IP", value: fmt.Sprint(d.MaxPerIP), help: "the same for one client address", parse: count(func(c *Config) *int { return &c.MaxPerIP }, 1, 1<<20)},
 		{flag: "auth-timeout-ms", unit: "ms", variable: "FELIX_AUTH_TIMEOUT_MS", value: ms(d.AuthTimeout), help: "time a client has to send a valid token", parse: millis(func(c *Config) *time.Duration { return &c.AuthTimeout }, 1)},
 		{flag: "conn-recv-window", unit: "bytes", variable: "FELIX_BROKER_PUB_CONN_RECV_WINDOW", value: fmt.Sprint(d.Windows.ConnMax), help: "QUIC receive window of a client connection, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.ConnMax })},
 		{flag: "stream-recv-window", unit: "bytes", variable: "FELIX_BROKER_PUB_STREAM_RECV_WINDOW", value: fmt.Sprint(d.Windows.StreamMax), help: "QUIC receive window of one stream, in bytes", parse: window(func(c *Config) *uint64 { return &c.Windows.StreamMax })},
+		{flag: "tenant-metrics-max", unit: "n", variable: "FELIX_TENANT_METRICS_MAX", value: fmt.Sprint(d.Limits.TenantLabels), help: "tenants with a label of their own in metrics; all others share _overflow", parse: count(func(c *Config) *int { return &c.Limits.TenantLabels }, 0, 1<<20)},
+		{flag: "timing-sample-every", unit: "n", variable: "FELIX_TIMING_SAMPLE_EVERY", value: fmt.Sprint(d.TimingEvery), help: "one request in so many is timed, stage by stage (felix_stage_seconds)", parse: count(func(c *Config) *int { return &c.TimingEvery }, 1, 1<<20)},
+		{flag: "disable-timings", unit: "bool", variable: "FELIX_DISABLE_TIMINGS", value: "false", help: "time no request at all", parse: boolean(func(c *Config) *bool { return &c.DisableTimings })},
 		{flag: "receive-offload", unit: "mode", variable: "FELIX_RECEIVE_OFFLOAD", value: "auto", help: "let the kernel join UDP datagrams: auto, on or off", parse: func(v string, c *Config) (err error) {
 			c.Offload, err = transport.ParseOffload(v)
 			return err
@@ -135,6 +153,23 @@ func millis(field func(*Config) *time.Duration, low uint64) func(string, *Config
 		*field(c) = time.Duration(n) * time.Millisecond
 		return err
 	}
+}
+
+// micros reads a duration; a second is more than any event should wait to be joined by others.
+func micros(field func(*Config) *time.Duration) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, 0, uint64(time.Second/time.Microsecond))
+		*field(c) = time.Duration(n) * time.Microsecond
+		return err
+	}
+}
+
+// overflow reads the policy of subscribers' queues; one that the streams of this daemon cannot follow is refused.
+func overflow(v string, c *Config) (err error) {
+	if c.Limits.Overflow, err = storage.ParsePolicy(v); err != nil {
+		return err
+	}
+	return c.Limits.Overflow.ForMemory()
 }
 
 func boolean(field func(*Config) *bool) func(string, *Config) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -30,6 +31,15 @@ type Limits struct {
 	PublishBytes     int   // frames read whose requests have no outcome, all connections together
 	PublishConnBytes int   // the same for one connection
 	PublishWindow    int   // open requests of one stream
+	AnswerBytes      int   // answers that wait because clients do not read them, all connections together
+	TenantLabels     int   // tenants with metrics of their own
+	// QueueWait is how long an answered request that finds no room waits, IngressWait whether others wait at all.
+	QueueWait   time.Duration
+	IngressWait bool
+	ReaderBytes int64 // kept for subscribers after the rings have let go of it, all shards together
+	WindowBytes int64 // that one subscriber may be behind
+	Overflow    storage.Policy
+	Delivery    sessionactor.Delivery
 }
 
 // DefaultLimits are the documented defaults.
@@ -37,6 +47,8 @@ func DefaultLimits() Limits {
 	return Limits{
 		TailBytes: 256 << 20, CacheBytes: 256 << 20, RingBatches: 16384, RingBytes: 8 << 20,
 		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
+		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
+		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, Delivery: sessionactor.DefaultDelivery(),
 	}
 }
 
@@ -54,10 +66,13 @@ type Options struct {
 	Auth        sessionactor.Authenticator
 	Brokers     []wire.Broker
 	AuthTimeout time.Duration
+	TimingEvery int // one request in so many is timed; 0 is none
 	// Applied is told the version of each route.Desired that the node hosts now; nil: nobody asks.
 	Applied func(version uint64)
 	// WrapShard, when not nil, is put around each shard actor, to inject faults.
 	WrapShard func(name route.Name, shard uint32, a actors.Actor) actors.Actor
+	// Dropped, when not nil, is told of each batch that a subscriber does not get, see storage.ReaderOptions.
+	Dropped func(storage.Drop)
 }
 
 // Node is one running broker.
@@ -68,6 +83,7 @@ type Node struct {
 	host     actors.Ref[shardactor.HostMessage]
 	listener actors.Ref[sessionactor.ListenerMessage]
 	session  *sessionactor.Metrics
+	timings  *stages.Timings // nil: off
 }
 
 // New starts the shards' side of a node. It serves nobody until Listen.
@@ -75,15 +91,25 @@ func New(o Options) (*Node, error) {
 	n := &Node{opts: o, Table: route.NewTable[*shardactor.Handle]()}
 	n.System = actors.NewSystem(actors.Options{Name: "felixd", Clock: o.Clock, Events: o.Events, Registerer: o.Registerer, Executors: o.Executors, Scheduler: o.Scheduler})
 	tails, caches := storage.NewBudget(o.Limits.TailBytes), reading.NewCachePool(o.Limits.CacheBytes)
+	if err := o.Limits.Overflow.ForMemory(); err != nil {
+		return nil, fmt.Errorf("start node: %w", err)
+	}
+	readers := storage.NewReaders(storage.ReaderOptions{
+		Policy: o.Limits.Overflow, WindowBytes: o.Limits.WindowBytes, Budget: storage.NewBudget(o.Limits.ReaderBytes), Dropped: o.Dropped,
+	})
+	if o.TimingEvery > 0 {
+		n.timings = stages.New(o.Registerer, o.Clock.Now, o.TimingEvery)
+	}
 	host, err := shardactor.SpawnHost(n.System, shardactor.HostOptions{
-		Table: n.Table, Tails: tails, Caches: caches, RingBatches: o.Limits.RingBatches, RingBytes: o.Limits.RingBytes,
-		Events: o.Events, Metrics: shardactor.NewMetrics(o.Registerer, tails, caches), Rand: o.Rand, Applied: o.Applied, Wrap: o.WrapShard,
+		Table: n.Table, Tails: tails, Caches: caches, Readers: readers, RingBatches: o.Limits.RingBatches, RingBytes: o.Limits.RingBytes,
+		Events: o.Events, Metrics: shardactor.NewMetrics(o.Registerer, tails, caches, readers), Rand: o.Rand, Applied: o.Applied, Wrap: o.WrapShard, Timings: n.timings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start node: %w", err)
 	}
 	n.host = host
 	n.session = sessionactor.NewMetrics(o.Registerer)
+	n.session.QueueFull.Limit(o.Limits.TenantLabels)
 	return n, nil
 }
 
@@ -98,10 +124,13 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.Table, o.Auth, o.Offer, o.Brokers = n.Table, n.opts.Auth, sessionactor.EphemeralOffer(), n.opts.Brokers
 	executors := n.opts.Executors
 	if executors == 0 {
-		executors = 4
+		executors = actors.ExecutorsDefault
 	}
 	o.Admission = sessionactor.NewAdmission(sessioncore.DefaultAdmission(executors, n.opts.Limits.PublishBytes))
+	o.Answers = sessionactor.NewAnswers(n.opts.Limits.AnswerBytes)
+	o.QueueWait, o.IngressWait = n.opts.Limits.QueueWait, n.opts.Limits.IngressWait
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
+	o.Delivery = n.opts.Limits.Delivery
 	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
 	if n.opts.AuthTimeout > 0 {
 		o.AuthTimeout = n.opts.AuthTimeout
@@ -109,7 +138,7 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	if n.opts.Runtime != nil {
 		o.Runtime = n.opts.Runtime
 	}
-	o.Clock, o.Events, o.Metrics = n.opts.Clock, n.opts.Events, n.session
+	o.Clock, o.Events, o.Metrics, o.Timings = n.opts.Clock, n.opts.Events, n.session, n.timings
 	registerBudgets(n.opts.Registerer, &o)
 	ref, err := sessionactor.SpawnListener(n.System, o, acceptor)
 	if err != nil {
@@ -186,7 +215,7 @@ func (n *Node) Close(ctx context.Context) error { return n.System.Shutdown(ctx) 
 
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
-	admission, frames, partial, preauth := o.Admission, o.Frames, o.Partial, o.Preauth
+	admission, frames, partial, preauth, answers := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
@@ -194,6 +223,8 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_queue_slots_budget", Help: "Limit of felix_publish_queue_slots."}, func() float64 { return float64(admission.Limits().Slots) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_bytes", Help: "Bytes of frames read from clients whose requests have no outcome yet."}, func() float64 { _, b := frames.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_frame_budget_bytes", Help: "Limit of felix_frame_bytes."}, func() float64 { _, b := frames.Limit(); return float64(b) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_answer_bytes", Help: "Bytes of answers that wait because clients do not read them."}, func() float64 { return float64(answers.Used()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_answer_budget_bytes", Help: "Limit of felix_answer_bytes: at half of it clients that do not read are not read either, at it the worst of their streams are ended."}, func() float64 { return float64(answers.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams", Help: "Streams of clients that have not signed in, beyond the first of each connection."}, func() float64 { return float64(preauth.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams_budget", Help: "Limit of felix_preauth_streams; connections that open more are closed as overload."}, func() float64 { return float64(preauth.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),

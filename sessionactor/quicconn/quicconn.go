@@ -67,6 +67,8 @@ var closeCodes = [...]quic.ApplicationErrorCode{
 	sessionactor.CloseTooManyStreams: transport.CloseTooManyStreams,
 	sessionactor.CloseOverload:       transport.CloseOverload,
 	sessionactor.CloseInternal:       transport.CloseInternal,
+	// Failing is the broker's fault, whoever brings it about, and that is what the client is told.
+	sessionactor.CloseRepeatedFailure: transport.CloseInternal,
 }
 
 type stream struct{ *quic.Stream }

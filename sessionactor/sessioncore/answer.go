@@ -32,8 +32,7 @@ func (s *Stream) Settle(t Token, a Answer) {
 	s.held -= sl.bytes
 	s.released += sl.bytes
 	if sl.admitted {
-		s.ended.requests++
-		s.ended.bytes += sl.bytes
+		s.noteOutcome(sl)
 	}
 	if t != s.open.first {
 		sl.answer = s.encode(nil, sl, a)
@@ -56,7 +55,7 @@ func (s *Stream) Abandon(why string) {
 	s.gone = true
 	s.released += s.cost
 	s.cost = 0
-	s.out = nil
+	s.out, s.waiting, s.sending = nil, 0, 0
 	for i := range s.open.count {
 		s.open.at(i).answer = nil
 	}

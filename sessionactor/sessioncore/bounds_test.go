@@ -51,9 +51,11 @@ func answersByOutLimit(t *testing.T) {
 	if max := OutLimit + 2*len(value); s.Pending() < OutLimit || s.Pending() > max {
 		t.Errorf("%d bytes wait, want between %d and %d", s.Pending(), OutLimit, max)
 	}
-	s.TakeOut()
-	if !s.Room() || s.Pending() != 0 {
-		t.Errorf("room %v with %d bytes pending after they were taken", s.Room(), s.Pending())
+	if s.TakeOut(); s.Room() || s.Pending() != 0 {
+		t.Errorf("room %v with %d bytes pending although they were only taken", s.Room(), s.Pending())
+	}
+	if s.Left(); !s.Room() || s.Owed() != 0 {
+		t.Errorf("room %v with %d bytes owed after they left", s.Room(), s.Owed())
 	}
 }
 
@@ -76,14 +78,16 @@ func waitingAnswersByOutLimit(t *testing.T) {
 		t.Errorf("%d answers left, want %d", got, taken+1)
 	}
 	s.TakeOut()
-	if !s.Room() {
+	if s.Left(); !s.Room() {
 		t.Error("no room after all answers left")
 	}
 	oldest = s.Frame(acked(2)).Token
 	for s.Room() {
 		s.Settle(s.Frame(get()).Token, Answer{Found: true, Value: value})
 	}
-	s.Abandon("gone")
+	if s.Abandon("gone"); s.Owed() != 0 {
+		t.Errorf("%d bytes are owed to a client that is gone", s.Owed())
+	}
 	s.Settle(oldest, Answer{})
 	if s.Open() != 0 || s.Pending() != 0 || s.IsOpen(oldest) {
 		t.Errorf("%d open and %d pending after Abandon and the last outcome", s.Open(), s.Pending())

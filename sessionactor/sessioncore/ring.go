@@ -2,6 +2,7 @@ package sessioncore
 
 import (
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // Token names one request of a stream, in the order they came.
@@ -25,7 +26,8 @@ type slot struct {
 	message     wire.Message      // what was asked
 	unsupported *wire.Unsupported // the answer to a type that is not served
 	bytes       int               // permits held until the outcome
-	admitted    bool              // it counts in the node's admission
+	admitted    bool              // it counts in the node's admission, for shard
+	shard       id.ShardID
 	settled     bool
 	answer      []byte // encoded, while older requests are still open
 }

@@ -8,10 +8,6 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// OutLimit is how many bytes of answers may wait, to be sent or for an older answer, before a stream takes no further request. One more answer may
-// come on top of it: that of the request that was let in last.
-const OutLimit = 1 << 20
-
 // Stream is one client stream. It is not safe for concurrent use: its lane has a lock.
 //
 // Invariants:
@@ -31,11 +27,12 @@ type Stream struct {
 	open     ring
 	out      []byte
 	waiting  int // bytes of answers that wait for an older request's
+	sending  int // bytes of answers that were taken and have not left
 	held     int
 	released int
 	cost     int // permits of the frame at hand, until a request takes them
 
-	ended struct{ requests, bytes int } // admitted requests that have got their outcome
+	outcomes []Outcome // see Outcomes
 
 	draining bool
 	gone     bool   // nobody reads answers any more
@@ -136,34 +133,10 @@ func (s *Stream) MaxPayload() uint32 {
 }
 
 // Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back.
-func (s *Stream) Room() bool { return s.open.count < s.window && len(s.out)+s.waiting < OutLimit }
+func (s *Stream) Room() bool { return s.open.count < s.window && s.Owed() < OutLimit }
 
 // Open is how many requests wait for their outcome.
 func (s *Stream) Open() int { return s.open.count }
-
-// Released returns the permits, in bytes, that came free since the last call.
-func (s *Stream) Released() int {
-	n := s.released
-	s.released = 0
-	return n
-}
-
-// Admitted notes that an open request counts in the node's admission, and returns its bytes there.
-func (s *Stream) Admitted(t Token) (bytes int) {
-	sl := s.open.get(t)
-	sl.admitted = true
-	return sl.bytes
-}
-
-// Outcomes returns how many admitted requests have got their outcome since the last call, and their bytes.
-func (s *Stream) Outcomes() (requests, bytes int) {
-	requests, bytes = s.ended.requests, s.ended.bytes
-	s.ended.requests, s.ended.bytes = 0, 0
-	return requests, bytes
-}
-
-// Bytes is what an open request holds in permits.
-func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }
 
 // Authenticated reports whether a token was accepted on this stream.
 func (s *Stream) Authenticated() bool { return s.phase == wire.PhaseOpen }
@@ -184,7 +157,7 @@ func (s *Stream) Finished() bool { return s.over != "" && s.open.count == 0 && l
 func (s *Stream) Dropped() int { return s.dropped }
 
 // Fault names what the broker ended the stream for, as a metric label: bad_magic, bad_version, too_long, partial_frames,
-// not_possible, or the code of the refusal that was its last answer. "" when it was not the broker that ended it.
+// answers_unread, not_possible, or the code of the refusal that was its last answer. "" when it was not the broker that ended it.
 func (s *Stream) Fault() string { return s.fault }
 
 // TakeRefusal names what the stream itself refused since the last call, as a metric label: the code, or unsupported. Each
@@ -211,31 +184,6 @@ func (s *Stream) End(why string) {
 
 // Drain refuses every later request: the broker is shutting down.
 func (s *Stream) Drain() { s.draining = true }
-
-// Out is the answers that may leave now, in order; valid until the next call that is not Pending. Sent says that they
-// left.
-func (s *Stream) Out() []byte { return s.out }
-
-// Sent empties Out. A stream that is idle keeps no more than a small buffer.
-func (s *Stream) Sent() {
-	if cap(s.out) > outKept {
-		s.out = nil
-	}
-	s.out = s.out[:0]
-}
-
-// TakeOut gives Out away.
-func (s *Stream) TakeOut() []byte {
-	out := s.out
-	s.out = nil
-	return out
-}
-
-// outKept is the largest answer buffer an idle stream keeps, in bytes.
-const outKept = 512
-
-// Pending is how many bytes are in Out.
-func (s *Stream) Pending() int { return len(s.out) }
 
 // Frame takes one complete frame, for whose payload the lane holds permits. After the stream ended, frames are passed
 // over.

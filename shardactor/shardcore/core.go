@@ -2,6 +2,7 @@ package shardcore
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/felixd/felixd/storage/batch"
@@ -18,6 +19,9 @@ type Options struct {
 	// HeldBytes and HeldWrites bound what waits meanwhile.
 	HeldBytes  int
 	HeldWrites int
+	// Blocking withholds the answer of a write until every reader has room for it: until Released covers it. Writes that wait
+	// for that are bounded by the permits their senders hold.
+	Blocking bool
 }
 
 // DefaultOptions are the bounds of a shard: 64 MiB claimed and not durable (the largest burst a node admits), and 2 s of
@@ -32,7 +36,7 @@ func DefaultOptions() Options {
 //
 //  1. every log is in order (logState);
 //  2. pending holds, in claim order, exactly the writes that were claimed and not answered, and each ends at or below
-//     the tail of its log and above its commit offset;
+//     the tail of its log and above what may be answered: the lower of its commit offset and released;
 //  3. held is empty unless the role holds.
 type Core struct {
 	opts    Options
@@ -44,10 +48,12 @@ type Core struct {
 	pending []pendingWrite
 	held    []heldWrite
 	heldLen int
-	turn    *turnEffects // of this turn
-	spare   *turnEffects // of the turn before, to be used again
-	serving bool
-	gate    bool
+	// released is the end of what readers have room for; forAll when nobody is asked.
+	released id.Offset
+	turn     *turnEffects // of this turn
+	spare    *turnEffects // of the turn before, to be used again
+	serving  bool
+	gate     bool
 }
 
 type pendingWrite struct {
@@ -88,8 +94,15 @@ type heldWrite struct {
 
 // New returns the core of a replica that was not opened yet.
 func New(opts Options) *Core {
-	return &Core{opts: opts, role: closed{reason: "not opened yet"}, gate: true, turn: &turnEffects{}, spare: &turnEffects{}}
+	c := &Core{opts: opts, role: closed{reason: "not opened yet"}, gate: true, turn: &turnEffects{}, spare: &turnEffects{}}
+	if !opts.Blocking {
+		c.released = forAll
+	}
+	return c
 }
+
+// forAll releases whatever is committed.
+const forAll = id.Offset(math.MaxUint64)
 
 // Role is the name of the role played now; Serving says whether requests are served.
 func (c *Core) Role() string { return c.role.name() }
@@ -109,6 +122,8 @@ func (c *Core) Step(at At, in Input) {
 		c.persisted(in)
 	case WriteFailed:
 		c.writeFailed(at, in)
+	case Released:
+		c.release(in.End)
 	case Open:
 		c.abandonClaims()
 		c.become(at, opening{generation: in.Generation}, "assigned")
@@ -130,7 +145,7 @@ func (c *Core) Step(at At, in Input) {
 	case Drain:
 		c.flushClaims()
 		c.become(at, draining{}, "asked to drain")
-		c.settleDrain()
+		c.release(forAll) // readers get what there is before the log closes: nothing more will fill their windows
 	case Wake:
 		c.expireHeld(at)
 	default:
@@ -233,8 +248,20 @@ func (c *Core) persisted(in Persisted) {
 	}
 	l.commit = l.durable // one voter: durable here is durable on the majority
 	c.emit(Readable{Log: LogMain, End: l.commit})
+	c.answerReleased()
+}
+
+// release notes that readers have room up to end. It never falls: what was answered stays so.
+func (c *Core) release(end id.Offset) {
+	c.released = max(c.released, end)
+	c.answerReleased()
+}
+
+// answerReleased answers, in claim order, the writes that are committed and that no reader holds up.
+func (c *Core) answerReleased() {
+	end := min(c.logs[LogMain].commit, c.released)
 	done := 0
-	for done < len(c.pending) && c.pending[done].batch.End() <= l.commit {
+	for done < len(c.pending) && c.pending[done].batch.End() <= end {
 		p := &c.pending[done]
 		a := Answer{Reply: p.reply, Token: p.token, Offset: p.batch.Base}
 		if p.apply {
@@ -248,6 +275,9 @@ func (c *Core) persisted(in Persisted) {
 }
 
 func (c *Core) dropPending(done int) {
+	if done == 0 {
+		return
+	}
 	n := copy(c.pending, c.pending[done:])
 	clear(c.pending[n:])
 	c.pending = c.pending[:n]
@@ -291,6 +321,9 @@ func (c *Core) recovered(at At, in Recovered) {
 		c.logs[i].generation = r.generation
 		c.logs[i].begin(in.Tails[i])
 	}
+	if c.opts.Blocking {
+		c.released = in.Tails[LogMain]
+	}
 	c.emit(Save{Generation: r.generation})
 	c.emit(Readable{Log: LogMain, End: c.logs[LogMain].commit})
 	c.become(at, leading(r), "recovered")
@@ -300,6 +333,7 @@ func (c *Core) recovered(at At, in Recovered) {
 // is about to be opened.
 func (c *Core) abandonClaims() {
 	c.flushClaims()
+	c.release(forAll) // what is committed is done, whoever has no room for it
 	for _, p := range c.pending {
 		f := wire.Refuse(wire.CodeLeadershipLost, "the shard is opened anew; the write may or may not have been done")
 		c.answer(Answer{Reply: p.reply, Token: p.token, Refusal: &f})
@@ -383,8 +417,8 @@ func (c *Core) check() error {
 	claimed := &c.logs[LogMain]
 	if len(c.pending) > 0 {
 		first, last := c.pending[0].batch, c.pending[len(c.pending)-1].batch
-		if first.End() <= claimed.commit || last.End() > claimed.tail {
-			return fmt.Errorf("pending writes [%d, %d) outside (%d, %d]", first.Base, last.End(), claimed.commit, claimed.tail)
+		if answered := min(claimed.commit, c.released); first.End() <= answered || last.End() > claimed.tail {
+			return fmt.Errorf("pending writes [%d, %d) outside (%d, %d]", first.Base, last.End(), answered, claimed.tail)
 		}
 	}
 	if len(c.held) > 0 && !c.role.holds() {

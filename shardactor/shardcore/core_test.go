@@ -48,12 +48,15 @@ type harness struct {
 	lastDone id.Offset
 	next     id.Offset // end of the last append that is not void
 	drained  bool
+	blocking bool
+	draining bool
+	released id.Offset // the furthest that readers were said to have room
 }
 
-func newHarness() *harness {
+func newHarness(blocking bool) *harness {
 	opts := DefaultOptions()
-	opts.UnsyncedBytes, opts.HeldWrites = 20_000, 5
-	return &harness{core: New(opts), at: At{Wall: time.UnixMilli(0)}, answered: map[int]bool{}}
+	opts.UnsyncedBytes, opts.HeldWrites, opts.Blocking = 20_000, 5, blocking
+	return &harness{blocking: blocking, core: New(opts), at: At{Wall: time.UnixMilli(0)}, answered: map[int]bool{}}
 }
 
 func (h *harness) step(in Input) { h.core.Step(h.at, in) }
@@ -101,6 +104,9 @@ func (h *harness) answer(t *rapid.T, a Answer) {
 	if a.Offset >= h.readable {
 		t.Fatalf("write %d was acknowledged at %d before it was readable (%d)", n, a.Offset, h.readable)
 	}
+	if h.blocking && !h.draining && a.Offset >= h.released {
+		t.Fatalf("write %d was acknowledged at %d, and readers have room up to %d", n, a.Offset, h.released)
+	}
 	if a.Offset < h.lastDone {
 		t.Fatalf("write %d was acknowledged at %d after one at %d", n, a.Offset, h.lastDone)
 	}
@@ -109,7 +115,7 @@ func (h *harness) answer(t *rapid.T, a Answer) {
 
 func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHarness()
+		h := newHarness(rapid.Bool().Draw(t, "blocking"))
 		h.step(Open{Generation: 1})
 		h.take(t)
 		t.Repeat(map[string]func(*rapid.T){
@@ -139,6 +145,11 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 					h.step(WriteFailed{Seq: failed.Seq, Reason: "EIO"})
 				}
 			},
+			"room": func(t *rapid.T) {
+				end := id.Offset(rapid.Uint64Range(0, uint64(h.next)+3).Draw(t, "released"))
+				h.released = max(h.released, end)
+				h.step(Released{End: end})
+			},
 			"stall": func(*rapid.T) { h.step(DiskStalled{}) },
 			"back":  func(*rapid.T) { h.step(DiskBack{}) },
 			"time": func(t *rapid.T) {
@@ -148,6 +159,7 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 			},
 		})
 		// Whatever was going on: drain, complete what is in flight, and nobody is left without an answer.
+		h.draining = true
 		h.step(Drain{})
 		h.take(t)
 		for len(h.inFlight) > 0 {

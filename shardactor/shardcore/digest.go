@@ -25,7 +25,7 @@ func (c *Core) Digest() uint64 {
 			add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
 		}
 	}
-	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), bit(c.serving), bit(c.gate), uint64(len(c.pending)), uint64(len(c.held)))
+	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), uint64(c.released), bit(c.serving), bit(c.gate), uint64(len(c.pending)), uint64(len(c.held)))
 	for i := range c.pending {
 		p := &c.pending[i]
 		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.seq, bit(p.apply))

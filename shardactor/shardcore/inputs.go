@@ -67,6 +67,10 @@ type Write struct {
 // Persisted completes the Append of that number: its batches are safe.
 type Persisted struct{ Seq uint64 }
 
+// Released says that readers have room for everything below End. Under Options.Blocking the shell answers each Readable with
+// it, and gives it again when End has moved; ends do not fall.
+type Released struct{ End id.Offset }
+
 // WriteFailed completes an Append that failed; nothing from Seq on was written and every later claim is void.
 type WriteFailed struct {
 	Seq    uint64
@@ -93,6 +97,7 @@ func (Recovered) input()   {}
 func (OpenFailed) input()  {}
 func (*Write) input()      {}
 func (Persisted) input()   {}
+func (Released) input()    {}
 func (WriteFailed) input() {}
 func (DiskStalled) input() {}
 func (DiskBack) input()    {}

@@ -20,6 +20,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the core says into testdat
 //
 //	open GENERATION          recovered TAIL           openfailed REASON
 //	write NAME RECORDS BYTES persisted SEQ            writefailed SEQ REASON
+//	released END             blocking (before anything else: the core withholds answers)
 //	stalled | back | damaged REASON | drain | wake    take
 //	at DURATION              (moves the clock)
 func TestTranscripts(t *testing.T) {
@@ -87,6 +88,11 @@ func play(t *testing.T, script string) string {
 			c.Step(at, &Write{Reply: word[1], Batch: b})
 		case "persisted":
 			c.Step(at, Persisted{Seq: number(1)})
+		case "released":
+			c.Step(at, Released{End: id.Offset(number(1))})
+		case "blocking":
+			opts.Blocking = true
+			c = New(opts)
 		case "writefailed":
 			c.Step(at, WriteFailed{Seq: number(1), Reason: word[2]})
 		case "stalled":

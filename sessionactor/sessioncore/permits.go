@@ -1,0 +1,48 @@
+package sessioncore
+
+import "github.com/felixd/felixd/wire/id"
+
+// Released returns the permits, in bytes, that came free since the last call.
+func (s *Stream) Released() int {
+	n := s.released
+	s.released = 0
+	return n
+}
+
+// Outcome is what some requests for one shard gave back with their outcome.
+type Outcome struct {
+	Shard           id.ShardID
+	Requests, Bytes int
+}
+
+// Admitted notes that an open request was let through to a shard and counts there until its outcome.
+func (s *Stream) Admitted(t Token, shard id.ShardID) {
+	sl := s.open.get(t)
+	sl.admitted, sl.shard = true, shard
+}
+
+// Outcomes lists the admitted requests that have got their outcome since the last call; valid until the next call of Settle. Those
+// that follow each other for one shard are one.
+func (s *Stream) Outcomes() []Outcome {
+	list := s.outcomes
+	if s.outcomes = list[:0]; cap(list) > outcomesKept {
+		s.outcomes = nil
+	}
+	return list
+}
+
+// outcomesKept is for how many shards in turn an idle stream keeps room: requests of one stream mostly go to one.
+const outcomesKept = 4
+
+// noteOutcome adds an admitted request to the outcomes.
+func (s *Stream) noteOutcome(sl *slot) {
+	if n := len(s.outcomes); n > 0 && s.outcomes[n-1].Shard == sl.shard {
+		s.outcomes[n-1].Requests++
+		s.outcomes[n-1].Bytes += sl.bytes
+		return
+	}
+	s.outcomes = append(s.outcomes, Outcome{Shard: sl.shard, Requests: 1, Bytes: sl.bytes})
+}
+
+// Bytes is what an open request holds in permits.
+func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }

@@ -1,0 +1,99 @@
+package sessionactor
+
+import (
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// endCause is why a broker ends an event stream. An end by the client, or with the connection, is none of them: nobody reads
+// a last frame then.
+type endCause uint8
+
+const (
+	// endDeleted: the stream was deleted.
+	endDeleted endCause = iota
+	// endFailed: the shard failed; another incarnation of it takes its place, here or elsewhere.
+	endFailed
+	// endMoved: another broker serves the shard.
+	endMoved
+	// endDraining: this broker goes away.
+	endDraining
+	// endLagged: the subscriber fell too far behind.
+	endLagged
+	// endRevoked: the principal lost its right to it.
+	endRevoked
+)
+
+// ending is an end and what is known about it.
+type ending struct {
+	cause      endCause
+	durable    bool      // the stream keeps its records: they have offsets, and a subscriber can resume
+	resume     id.Offset // the first one that was not offered to this subscriber
+	generation id.Generation
+	node, addr string // of the broker that serves the shard now, "" if that is not known
+}
+
+// endFrame is the last message on an event stream, nil when it just ends: a client takes only what it offered, and fails on any other message
+// there. The protocol has two: shard_moved, for whatever ends with the records still to be had at the shard's next incarnation, and
+// subscription_lagged. Both tell where to resume, so they belong to durable streams. The code stream_deleted and revoked have no
+// message on event streams.
+func endFrame(g wire.Grant, subscription uint64, e ending) wire.Message {
+	if !e.durable {
+		return nil
+	}
+	switch e.cause {
+	case endLagged:
+		if g.Features.Has(wire.FeatureSubscriptionLagged) {
+			return &wire.SubscriptionLagged{SubscriptionID: subscription, ResumeFrom: e.resume}
+		}
+	case endFailed, endMoved, endDraining:
+		if !g.Features.Has(wire.FeatureShardMoved) {
+			break
+		}
+		m := &wire.ShardMoved{SubscriptionID: subscription, ResumeFrom: wire.Some(e.resume), Generation: e.generation}
+		if e.node != "" && e.addr != "" {
+			m.NodeID, m.Addr = wire.Some(e.node), wire.Some(e.addr)
+		}
+		return m
+	case endDeleted, endRevoked:
+	}
+	return nil
+}
+
+// closedBy is the end that the end of a log means to its subscribers.
+func closedBy(r storage.CloseReason) endCause {
+	switch r {
+	case storage.ClosedDeleted:
+		return endDeleted
+	case storage.ClosedFailed:
+		return endFailed
+	}
+	return endDraining
+}
+
+// endsWhenLagging reports whether a subscriber that lost records is told so and ended, instead of going on behind the hole: that is for
+// those who can resume. It then resumes at the first record it lost.
+func (d *delivery) endsWhenLagging() bool {
+	return endFrame(d.request.grant, d.id, d.ending(endLagged)) != nil
+}
+
+// end writes the last frame, if there is one for this subscriber, and finishes the stream.
+func (d *delivery) end(cause endCause) error {
+	if m := endFrame(d.request.grant, d.id, d.ending(cause)); m != nil {
+		if err := d.put(wire.AppendJSONFrame(nil, m)); err != nil {
+			return err
+		}
+	}
+	return d.stream.Close()
+}
+
+// ending is an end of this subscription, here and now.
+func (d *delivery) ending(cause endCause) ending {
+	e := ending{cause: cause, durable: d.request.entry.Durable, resume: d.next, generation: d.request.generation}
+	if t, ok := d.request.entry.Shard(d.request.number); ok && !d.request.entry.Gone() {
+		e.generation = max(e.generation, t.Generation)
+		e.node, e.addr = t.Node, t.Addr
+	}
+	return e
+}
