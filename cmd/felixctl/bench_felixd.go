@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/bench"
+	"github.com/felixd/felixd/internal/bench/machine"
+)
+
+const (
+	// felixdStartTime is how long a felixd may take until it is ready, and felixdStopTime how long until it has ended.
+	felixdStartTime = 15 * time.Second
+	felixdStopTime  = 15 * time.Second
+	// felixdReady begins the line with which it says so.
+	felixdReady = "ready in "
+	// createPatience is how long a broker may take to learn of a stream, and createPause when it is asked again.
+	createPatience = 10 * time.Second
+	createPause    = 50 * time.Millisecond
+)
+
+// ownFelixd is a felixd that the suite has started.
+type ownFelixd struct {
+	felixd  bench.Felixd
+	modules []machine.Module
+
+	cmd     *exec.Cmd
+	folders []string // removed in the end
+	ended   chan struct{}
+}
+
+// startFelixd starts a felixd with default settings and makes the stream and the cache that the suite uses.
+func (b *benchCommands) startFelixd(ctx context.Context, program string) (own *ownFelixd, err error) {
+	own = &ownFelixd{ended: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, own.stop())
+		}
+	}()
+	if program, err = b.findFelixd(ctx, program, own); err != nil {
+		return own, err
+	}
+	if own.modules, err = machine.ModulesOf(program, append(benchModules()[:2], "github.com/asynkron/protoactor-go")...); err != nil {
+		return own, err
+	}
+	data, err := own.folder()
+	if err != nil {
+		return own, err
+	}
+	if err := b.launch(program, data, own); err != nil {
+		return own, err
+	}
+	return own, b.prepare(ctx, filepath.Join(data, "dev.json"), own)
+}
+
+// folder makes one that lives as long as the felixd.
+func (o *ownFelixd) folder() (string, error) {
+	path, err := os.MkdirTemp("", "felixctl-bench-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for felixd: %w", err)
+	}
+	o.folders = append(o.folders, path)
+	return path, nil
+}
+
+// findFelixd is the program to start: the named one, the one beside this program, that in PATH, or one built from the source here.
+func (b *benchCommands) findFelixd(ctx context.Context, named string, own *ownFelixd) (string, error) {
+	if named != "" {
+		return exec.LookPath(named)
+	}
+	if self, err := os.Executable(); err == nil {
+		if beside, err := exec.LookPath(filepath.Join(filepath.Dir(self), "felixd")); err == nil {
+			return beside, nil
+		}
+	}
+	if found, err := exec.LookPath("felixd"); err == nil {
+		return found, nil
+	}
+	source := filepath.Join(b.sys.workDir, "cmd", "felixd")
+	if _, err := os.Stat(filepath.Join(source, "main.go")); err != nil {
+		return "", usagef("there is no felixd beside this program, in PATH, or as source in this folder: name one with --felixd, or a running broker with --context-file")
+	}
+	folder, err := own.folder()
+	if err != nil {
+		return "", err
+	}
+	b.note("building felixd from the source in this folder")
+	program := filepath.Join(folder, "felixd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/felixd")
+	cmd.Dir, cmd.Stderr = b.sys.workDir, b.sys.stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("build felixd: %w", err)
+	}
+	return program, nil
+}
+
+// launch starts the program and waits until it is ready.
+func (b *benchCommands) launch(program, data string, own *ownFelixd) error {
+	cmd := exec.Command(program, "dev", "--data-dir", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0", "--log-level", "warn")
+	cmd.Stderr = b.sys.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start felixd: %w", err)
+	}
+	cpu := machine.Any
+	if b.flags.pin {
+		cpu = serverCPU
+	}
+	if err := machine.Start(cmd, cpu); err != nil {
+		return fmt.Errorf("start felixd: %w", err)
+	}
+	own.cmd = cmd
+	late := time.AfterFunc(felixdStartTime, func() { _ = cmd.Process.Kill() }) // the reading below then ends
+	defer late.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), felixdReady) {
+			go func() {
+				defer close(own.ended)
+				_, _ = io.Copy(io.Discard, out) // what it says on its way out; the error is that it has ended
+			}()
+			return nil
+		}
+	}
+	close(own.ended)
+	return fmt.Errorf("start felixd: %s ended, or was not ready within %v", program, felixdStartTime)
+}
+
+// prepare reads what the felixd tells clients, makes stream and cache, and waits until it serves them.
+func (b *benchCommands) prepare(ctx context.Context, contextFile string, own *ownFelixd) error {
+	here := *b.app
+	here.flags = globalFlags{contextFile: contextFile}
+	here.sys.getenv = func(string) string { return "" } // another broker's settings must not get in between
+	there := &benchCommands{app: &here, flags: b.flags}
+	there.flags.metricsURL = ""
+	felixd, err := there.runningBroker(ctx)
+	if err != nil {
+		return err
+	}
+	own.felixd = felixd
+	c, err := here.api()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	shards := uint32(suiteShards)
+	if _, _, err := c.call(ctx, "create stream", http.MethodPost, c.path("streams"), streamSpec{Stream: suiteName, Shards: &shards}); err != nil {
+		return err
+	}
+	if _, _, err := c.call(ctx, "create cache", http.MethodPost, c.path("caches"), cacheSpec{Cache: suiteName}); err != nil {
+		return err
+	}
+	return awaitServed(ctx, felixd)
+}
+
+// awaitServed returns once the broker knows stream and cache.
+func awaitServed(ctx context.Context, f bench.Felixd) error {
+	ctx, cancel := context.WithTimeout(ctx, createPatience)
+	defer cancel()
+	c, err := client.Connect(ctx, f.Options)
+	if err != nil {
+		return err
+	}
+	for {
+		_, err = c.StreamShards(ctx, f.Namespace, suiteName)
+		if err == nil {
+			_, err = c.CacheShards(ctx, f.Namespace, suiteName)
+		}
+		if err == nil || !errors.Is(err, client.ErrNotFound) {
+			return errors.Join(err, c.Close(ctx))
+		}
+		select {
+		case <-time.After(createPause):
+		case <-ctx.Done():
+			return errors.Join(err, c.Close(ctx))
+		}
+	}
+}
+
+// stop ends the felixd and removes its folders.
+func (o *ownFelixd) stop() error {
+	var err error
+	if o.cmd != nil {
+		_ = o.cmd.Process.Signal(syscall.SIGTERM) // it has ended by itself when this fails, and Wait says how
+		late := time.AfterFunc(felixdStopTime, func() { _ = o.cmd.Process.Kill() })
+		<-o.ended
+		if err = o.cmd.Wait(); err != nil {
+			err = fmt.Errorf("stop felixd: %w", err)
+		}
+		late.Stop()
+	}
+	for _, folder := range o.folders {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	return err
+}

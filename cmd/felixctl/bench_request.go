@@ -1,0 +1,96 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/felixd/felixd/internal/bench"
+)
+
+// latencyStreams is how many streams latency spreads over at most when it may choose: what a raw echo is measured with elsewhere.
+const latencyStreams = 32
+
+func (b *benchCommands) latencyCommand() *cobra.Command {
+	spec := bench.LatencySpec{Name: "latency", Title: "acknowledgement at a fixed rate, against a raw echo"}
+	cmd := &cobra.Command{
+		Use:   "latency STREAM",
+		Short: "How long acknowledgements take at a fixed rate, beside a raw echo",
+		Long: `Publish single records at a fixed rate and measure each from when it was due until its acknowledgement. An open loop:
+a broker that stalls cannot hide it, since what becomes due meanwhile counts too. How late this program itself was
+is reported beside (generator_late in JSON). Records of one shard travel on one stream of the connection, so
+--streams needs a stream with as many shards.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: b.completeNames("streams"),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			if err := checkLatency(spec); err != nil {
+				return err
+			}
+			return b.measure(cmd, func(s *benchSession) (bench.Experiment, error) {
+				spec := spec
+				spec.Stream = args[0]
+				if spec.Streams == 0 {
+					shards, err := s.felixd.Shards(cmd.Context(), spec.Stream)
+					if err != nil {
+						return bench.Experiment{}, err
+					}
+					spec.Streams = min(latencyStreams, shards)
+					spec.Conns = min(spec.Conns, spec.Streams)
+				}
+				return bench.LatencyExperiment(cmd.Context(), s.felixd, s.raw, spec)
+			})
+		}),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&spec.Payload, "payload", 256, "bytes of a record")
+	flags.Float64Var(&spec.Rate, "rate", 5000, "records per second")
+	flags.IntVar(&spec.Streams, "streams", 0, "streams of the connections to spread over; 0: as many as the stream has shards, at most 32")
+	flags.IntVar(&spec.Conns, "connections", 1, "connections to spread the streams over")
+	return cmd
+}
+
+func checkLatency(s bench.LatencySpec) error {
+	if s.Rate < 1 || s.Rate > benchRateMax {
+		return usagef("--rate is %v; use 1 to %d", s.Rate, benchRateMax)
+	}
+	conns := benchConnsMax
+	if s.Streams > 0 {
+		conns = min(conns, s.Streams)
+	}
+	return firstError(inRange("payload", s.Payload, 0, benchPayloadMax), inRange("streams", s.Streams, 0, benchStreamsMax), inRange("connections", s.Conns, 1, conns))
+}
+
+func (b *benchCommands) cacheCommand() *cobra.Command {
+	spec := bench.CacheSpec{Name: "cache", Title: "cache"}
+	var op string
+	cmd := &cobra.Command{
+		Use:   "cache CACHE",
+		Short: "How long cache requests take, beside a raw echo",
+		Long: `Let --concurrency callers put and get, each on a stream of its own and each again as soon as it was answered. A closed
+loop. A raw echo sends back the same payload to as many callers.`,
+		Args: cobra.ExactArgs(1), ValidArgsFunction: b.completeNames("caches"),
+		RunE: does(func(cmd *cobra.Command, args []string) error {
+			spec.Cache = args[0]
+			switch bench.CacheOp(op) {
+			case "all":
+				spec.Ops = []bench.CacheOp{bench.Put, bench.Hit, bench.Miss}
+			case bench.Put, bench.Hit, bench.Miss:
+				spec.Ops = []bench.CacheOp{bench.CacheOp(op)}
+			default:
+				return usagef("--op is %q; use all, put, hit or miss", op)
+			}
+			if err := firstError(inRange("payload", spec.Payload, 0, benchPayloadMax), inRange("concurrency", spec.Concurrency, 1, benchCallersMax),
+				inRange("connections", spec.Conns, 1, min(spec.Concurrency, benchConnsMax)), inRange("keys", spec.Keys, 1, 1_000_000)); err != nil {
+				return err
+			}
+			return b.measure(cmd, func(s *benchSession) (bench.Experiment, error) {
+				return bench.CacheExperiment(s.felixd, s.raw, spec), nil
+			})
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&op, "op", "all", "what to ask: put, hit (a get of what is there), miss (of what is not), or all of them in turn")
+	flags.IntVar(&spec.Payload, "payload", 256, "bytes of a value")
+	flags.IntVar(&spec.Concurrency, "concurrency", 32, "callers, each on a stream of its own")
+	flags.IntVar(&spec.Conns, "connections", 1, "connections to spread the streams over")
+	flags.IntVar(&spec.Keys, "keys", 1024, "keys that are used in turn")
+	fixedValues(cmd, "op", "all", "put", "hit", "miss")
+	return cmd
+}

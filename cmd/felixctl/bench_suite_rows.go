@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/felixd/felixd/internal/bench"
+)
+
+const (
+	// suiteName is the stream and the cache that the suite uses, and suiteShards how many shards the stream has: as many as streams of
+	// a connection are used at once.
+	suiteName   = "bench"
+	suiteShards = 32
+)
+
+// suiteRow is one experiment of the suite.
+type suiteRow struct {
+	name  string
+	build func(ctx context.Context, s *benchSession) (bench.Experiment, error)
+}
+
+// suiteRows are all rows, in the order of docs/benchmarks.md, which says what is expected of each and why.
+func suiteRows() []suiteRow {
+	rows := []suiteRow{
+		{"sink", func(_ context.Context, s *benchSession) (bench.Experiment, error) {
+			return bench.SinkExperiment(s.felixd, s.raw, "sink", "raw sink, one stream"), nil
+		}},
+		publishRow("publish", "fire-and-forget, 256 B x 64, one stream", bench.PublishSpec{Shape: batchesOf(256), Streams: 1, Target: 0.6}),
+		publishRow("acked", "acknowledged, 256 B x 64, 64 batches in flight on 8 streams", bench.PublishSpec{
+			Shape: batchesOf(256), Acked: true, InFlight: 64, Streams: 8, Target: 0.5,
+		}),
+		flowRow("delivery", "delivery to one subscriber, 256 B x 64", 1),
+		flowRow("fanout", "fan-out to 10 subscribers, 256 B x 64", 10),
+		{"relay", func(_ context.Context, s *benchSession) (bench.Experiment, error) {
+			return bench.FlowExperiment(s.felixd, s.raw, bench.FlowSpec{
+				Name: "relay", Title: "publisher to subscriber, single 256 B records at 5000 a second", Stream: suiteName,
+				Shape: bench.Shape{Payload: 256, Batch: 1}, Subscribers: 1, Acked: true, InFlight: 64, Rate: 5000, Stamps: true,
+			}), nil
+		}},
+		{"latency", func(ctx context.Context, s *benchSession) (bench.Experiment, error) {
+			return bench.LatencyExperiment(ctx, s.felixd, s.raw, bench.LatencySpec{
+				Name: "latency", Title: "acknowledgement of single 256 B records at 5000 a second", Stream: suiteName, Payload: 256, Rate: 5000, Streams: suiteShards, Conns: 1,
+			})
+		}},
+	}
+	for _, payload := range []int{256, 4096} {
+		rows = append(rows, encodingRow(payload)) // mission 187
+	}
+	for _, payload := range []int{0, 256, 4096} {
+		rows = append(rows, cacheRow(payload)) // mission 241, mission 242, mission 243
+	}
+	return rows
+}
+
+func batchesOf(payload int) bench.Shape { return bench.Shape{Payload: payload, Batch: 64} }
+
+func publishRow(name, title string, spec bench.PublishSpec) suiteRow {
+	return suiteRow{name, func(ctx context.Context, s *benchSession) (bench.Experiment, error) {
+		spec := spec
+		spec.Name, spec.Title, spec.Stream, spec.Conns = name, title, suiteName, 1
+		spec.Generator, spec.Encoding = bench.ByClient, bench.Binary
+		return bench.PublishExperiment(ctx, s.felixd, s.raw, spec)
+	}}
+}
+
+func flowRow(name, title string, subscribers int) suiteRow {
+	return suiteRow{name, func(_ context.Context, s *benchSession) (bench.Experiment, error) {
+		return bench.FlowExperiment(s.felixd, s.raw, bench.FlowSpec{
+			Name: name, Title: title, Stream: suiteName, Shape: batchesOf(256), Subscribers: subscribers, Target: 0.75,
+		}), nil
+	}}
+}
+
+func encodingRow(payload int) suiteRow {
+	name := fmt.Sprintf("encoding-%d", payload)
+	return suiteRow{name, func(ctx context.Context, s *benchSession) (bench.Experiment, error) {
+		return bench.EncodingExperiment(ctx, s.felixd, bench.PublishSpec{
+			Name: name, Title: fmt.Sprintf("binary against JSON, acknowledged, %d B x 64", payload), Stream: suiteName,
+			Shape: batchesOf(payload), Acked: true, InFlight: 64, Streams: 8, Conns: 1, Target: 1.3,
+		})
+	}}
+}
+
+func cacheRow(payload int) suiteRow {
+	name := fmt.Sprintf("cache-%d", payload)
+	return suiteRow{name, func(_ context.Context, s *benchSession) (bench.Experiment, error) {
+		spec := bench.CacheSpec{
+			Name: name, Title: fmt.Sprintf("cache, %d B values, 32 callers", payload), Cache: suiteName, Payload: payload,
+			Ops: []bench.CacheOp{bench.Put, bench.Hit, bench.Miss}, Keys: 1024, Concurrency: 32, Conns: 1,
+		}
+		if payload == 256 {
+			spec.Target, spec.TargetOp = 1.6, bench.Hit
+		}
+		return bench.CacheExperiment(s.felixd, s.raw, spec), nil
+	}}
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPacedLoadKeepsItsScheduleOverAllLanes(t *testing.T) {
+	shape := Shape{Payload: 16, Batch: 1}
+	lanes := []*fakeLane{newFakeLane(shape), newFakeLane(shape), newFakeLane(shape)}
+	var closed atomic.Int32
+	load := PacedLoad{Shape: shape, Rate: 1000}
+	r, err := load.Run(newContext(t), Timing{Duration: 300 * time.Millisecond}, nil, publisher(&closed, true, lanes[0], lanes[1], lanes[2]))
+	if err != nil || closed.Load() != 1 {
+		t.Fatalf("%v, closed %d times", err, closed.Load())
+	}
+	for i := range r.Sent {
+		b := lanes[i%3].sent[i/3]
+		if off := b.Stamp - lanes[0].sent[0].Stamp - time.Duration(i)*time.Millisecond; b.First != i || !b.Acked || off < -2 || off > 2 {
+			t.Fatalf("record %d: %+v, off its schedule by %v", i, b, off)
+		}
+	}
+	if r.Latency == nil || r.Late == nil || *r.Lost != 0 || r.Latency.P50 < r.Late.P50/2 {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+// stallingLane does not answer for a while.
+type stallingLane struct {
+	*fakeLane
+	once  atomic.Bool
+	stall time.Duration
+}
+
+func (l *stallingLane) Settle(ctx context.Context) error {
+	if !l.once.Swap(true) {
+		timer := time.NewTimer(l.stall)
+		defer timer.Stop()
+		<-timer.C
+	}
+	return l.fakeLane.Settle(ctx)
+}
+
+func TestServerThatStallsIsSeenByAllThatWasDue(t *testing.T) {
+	shape := Shape{Payload: 16, Batch: 1}
+	lane := &stallingLane{fakeLane: newFakeLane(shape), stall: 200 * time.Millisecond}
+	var closed atomic.Int32
+	load := PacedLoad{Shape: shape, Rate: 1000}
+	r, err := load.Run(newContext(t), Timing{Duration: 400 * time.Millisecond}, nil, publisher(&closed, true, lane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Latency.P90 < 50e3 || r.Latency.Max < 150e3 {
+		t.Fatalf("about half of the requests became due in a stall of 200 ms; the latencies are %+v", r.Latency)
+	}
+}
+
+func TestRateThatIsNotReachedIsNoted(t *testing.T) {
+	p := &paced{t: newTrial(t.Context(), Timing{}, nil), load: PacedLoad{Shape: Shape{Payload: 1, Batch: 1}, Rate: 100}, late: NewLatencies()}
+	if r := p.result(stretch{seconds: 1, units: 100}); len(r.Notes) != 0 {
+		t.Fatalf("all was answered: %q", r.Notes)
+	}
+	if r := p.result(stretch{seconds: 1, units: 90}); len(r.Notes) != 1 {
+		t.Fatalf("a tenth was not answered: %q", r.Notes)
+	}
+}

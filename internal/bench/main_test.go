@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/internal/bench/machine"
+	"github.com/felixd/felixd/internal/rawquic"
+)
+
+// patience is how long a test waits for what should happen at once.
+const patience = 60 * time.Second
+
+// brief is a trial that is long enough for something to be counted, and says nothing about speed.
+func brief() Timing { return Timing{WarmUp: 20 * time.Millisecond, Duration: 100 * time.Millisecond} }
+
+// childVariable makes this test program a raw peer.
+const childVariable = "FELIX_TEST_RAW_PEER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err := rawquic.Run(context.Background(), os.Stdin, os.Stdout, rawquic.Options{}); err != nil {
+		panic(err)
+	}
+}
+
+func newContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newRaw starts a raw peer in a process of its own.
+func newRaw(t *testing.T) *Raw {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	cmd.Stderr = os.Stderr
+	p, err := rawquic.Start(cmd, machine.Any)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Raw{Process: p}
+}
+
+// newFelixd is a broker with streams "one" and "eight", of as many shards, and a cache "c".
+func newFelixd(t *testing.T, o testbroker.Options) Felixd {
+	t.Helper()
+	o.Streams = map[string]uint32{"default/one": 1, "default/eight": 8}
+	o.Caches = map[string]uint32{"default/c": 1}
+	b := testbroker.New(t, o)
+	return Felixd{
+		Options:   client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM},
+		Namespace: "default",
+	}
+}
