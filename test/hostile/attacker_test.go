@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 // This file is the attackers' process. It runs with the lowest priority, so that what good clients lose to it is what the broker
@@ -20,7 +22,7 @@ const attackerVariable = "HOSTILE_ATTACKER"
 
 // strike is one attack as a whole.
 type strike struct {
-	Broker begun
+	Broker testkit.Place
 	Things int // to send
 	Seed   uint64
 }
@@ -33,13 +35,15 @@ const (
 
 // run sends everything, as far as the gate lets it.
 func (s strike) run(t testing.TB, door *gate) {
-	h := &house{t: t, begun: s.Broker}
+	h := &house{&testkit.Broker{Place: s.Broker}}
 	var all sync.WaitGroup
 	handshakes := s.Things / 100
 	all.Go(func() { h.attack(t, door, s.Seed, s.Things/2, 5, 2*time.Millisecond).openStreams(h.from(t, 11)) })
 	all.Go(func() { h.attack(t, door, s.Seed+1, s.Things/5, 2, 2*time.Millisecond).newStreams(h.from(t, 12)) })
 	all.Go(func() { h.attack(t, door, s.Seed+2, handshakes, 1, 20*time.Millisecond).handshakes(h.from(t, 13)) })
-	all.Go(func() { h.attack(t, door, s.Seed+3, s.Things-s.Things/2-s.Things/5-handshakes, 3, 2*time.Millisecond).datagrams(14) })
+	all.Go(func() {
+		h.attack(t, door, s.Seed+3, s.Things-s.Things/2-s.Things/5-handshakes, 3, 2*time.Millisecond).datagrams(14)
+	})
 	all.Wait()
 }
 
@@ -47,7 +51,8 @@ func (s strike) run(t testing.TB, door *gate) {
 func serveAttacker(config string, in io.Reader) int {
 	var s strike
 	if err := json.Unmarshal([]byte(config), &s); err != nil {
-		return complain(err)
+		fmt.Fprintln(os.Stderr, "attacker:", err)
+		return 1
 	}
 	door := newGate()
 	go func() {
@@ -115,8 +120,8 @@ type attackers struct {
 // strike begins an attack, with its gate shut. The test ends only when the attack has.
 func (h *house) strike(t testing.TB, things int, seed uint64) *attackers {
 	t.Helper()
-	config := must(json.Marshal(strike{Broker: h.begun, Things: things, Seed: seed}))(t)
-	said := &tail{}
+	config := must(json.Marshal(strike{Broker: h.Place, Things: things, Seed: seed}))(t)
+	said := &testkit.Tail{}
 	cmd := exec.Command("nice", "-n", "19", must(os.Executable())(t))
 	cmd.Env = append(os.Environ(), attackerVariable+"="+string(config))
 	cmd.Stderr = said

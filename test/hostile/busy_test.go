@@ -18,22 +18,22 @@ func TestAllCoresBusyInSlowedActorsLoseNoConnectionAndKeepEchoesQuick(t *testing
 	const shards = 8
 	h := open(t, setup{})
 	echo := h.from(t, 81).dial().open()
-	h.command("busy 5ms")
-	defer h.command("busy 0s")
+	h.Command("busy 5ms")
+	defer h.Command("busy 0s")
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for i := range shards {
 		c := h.connect(t)
 		all.Go(func() { keepBusy(ctx, t, c, fmt.Sprint(i)) })
 	}
-	h.counts("felix_published_records_total", 4*shards)
-	turns := h.metric("felix_published_records_total")
+	h.Counts("felix_published_records_total", 4*shards)
+	turns := h.Metric("felix_published_records_total")
 	var all50, all99 []time.Duration
 	for range windows {
 		times := echoes(t, echo, time.Duration(effort.Size("busy_seconds"))*time.Second/windows)
 		all50, all99 = append(all50, percentile(times, 50)), append(all99, percentile(times, 99))
 	}
-	if grown := h.metric("felix_published_records_total") - turns; grown < 50 {
+	if grown := h.Metric("felix_published_records_total") - turns; grown < 50 {
 		t.Errorf("%v publishes were done meanwhile: the shards were not busy", grown)
 	}
 	stop()
@@ -50,7 +50,7 @@ func TestAllCoresBusyInSlowedActorsLoseNoConnectionAndKeepEchoesQuick(t *testing
 	if p99 > limit {
 		t.Errorf("p99 of the echo is %v, at most %v allowed", p99, limit)
 	}
-	if s := h.look(); s.Open != shards+1 {
+	if s := h.Look(); s.Open != shards+1 {
 		t.Errorf("%d connections are left of %d", s.Open, shards+1)
 	}
 }

@@ -3,6 +3,8 @@ package hostile
 import (
 	"testing"
 	"time"
+
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 // Damaged frames on streams that are signed in and that are not, damaged handshakes and datagrams that are no QUIC, beside 20
@@ -18,11 +20,11 @@ func TestAMillionMalformedFramesAndHandshakesLeaveGoodClientsUntouched(t *testin
 	first.set(true)
 	<-first.over
 	h.rests(t)
-	before := h.collect()
+	before := h.Collect()
 	t.Logf("before: %s", before)
 	g.untouched(g.beside(h.strike(t, frames, 1), 300*time.Millisecond))
 	h.rests(t)
-	counted := h.look().Metrics
+	counted := h.Look().Metrics
 	for _, name := range []string{
 		"felix_requests_refused_total{invalid_request}", "felix_requests_refused_total{unauthenticated}", "felix_frames_dropped_total",
 		"felix_client_streams_refused_total{bad_magic}", "felix_client_streams_refused_total{bad_version}", "felix_client_streams_refused_total{too_long}",
@@ -32,9 +34,9 @@ func TestAMillionMalformedFramesAndHandshakesLeaveGoodClientsUntouched(t *testin
 			t.Errorf("%s is 0: nothing was refused that way, or it was not counted", name)
 		}
 	}
-	var last state
+	var last testkit.State
 	eventually(t, "memory and goroutines are back where they were", func() bool {
-		last = h.collect()
+		last = h.Collect()
 		return last.Resident-before.Resident <= rss*slack() && last.Goroutines <= before.Goroutines+16
 	})
 	t.Logf("after:  %s", last)
@@ -51,9 +53,9 @@ func slack() int64 {
 // rests waits until only the good clients' connections are there and the broker does nothing else.
 func (h *house) rests(t testing.TB) {
 	t.Helper()
-	var s state
+	var s testkit.State
 	if !eventually(t, "only good clients are left", func() bool {
-		s = h.look()
+		s = h.Look()
 		return s.Open == goodClients && s.Metrics["felix_client_connections"] == goodClients
 	}) {
 		t.Errorf("left: %s", s)

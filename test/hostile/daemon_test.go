@@ -16,13 +16,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 // daemon is felixd as it is delivered, in a process of its own.
 type daemon struct {
 	t    testing.TB
 	cmd  *exec.Cmd
-	said *tail // its log
+	said *testkit.Tail // its log
 	dir  string
 	http *http.Client
 
@@ -38,7 +40,7 @@ type daemon struct {
 // runDaemon starts felixd dev in a folder of its own. When the test ends it must stop in order.
 func runDaemon(t testing.TB) *daemon {
 	t.Helper()
-	d := &daemon{t: t, said: &tail{}, dir: filepath.Join(t.TempDir(), "data")}
+	d := &daemon{t: t, said: &testkit.Tail{}, dir: filepath.Join(t.TempDir(), "data")}
 	d.cmd = exec.Command(os.Getenv(binaryVariable), "dev", "--data-dir", d.dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0")
 	d.cmd.Stderr = d.said
 	out := must(d.cmd.StdoutPipe())(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -31,15 +30,7 @@ func (h *house) connect(t testing.TB) *client.Client {
 // connectTo makes one that reaches the broker at another address than the broker's own.
 func (h *house) connectTo(t testing.TB, addr string) *client.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c := must(client.Connect(ctx, client.Options{Addrs: []string{addr}, TenantID: tenant, Token: goodToken, CAPEM: []byte(h.CA)}))(t)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
-	return c
+	return h.Client(t, func(o *client.Options) { o.Addrs = []string{addr} })
 }
 
 // guests are good clients at work: each publishes a record, waits for its answer, and reads a cache entry, again and again. Any
@@ -118,16 +109,6 @@ func (g *guests) window() time.Duration {
 	g.mu.Unlock()
 	return percentile(times, 99)
 }
-
-func percentile(times []time.Duration, p int) time.Duration {
-	if len(times) == 0 {
-		return 0
-	}
-	slices.Sort(times)
-	return times[min(len(times)-1, len(times)*p/100)]
-}
-
-func median(times []time.Duration) time.Duration { return percentile(times, 50) }
 
 // measure is the median p99 over some windows of the given length.
 func (g *guests) measure(each time.Duration) time.Duration {

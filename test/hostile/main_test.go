@@ -10,24 +10,20 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/felixd/felixd/internal/effort"
+	"github.com/felixd/felixd/internal/testkit"
 )
 
-const (
-	// roleVariable makes the test binary be the broker under attack instead: a process of its own, whose memory, goroutines and
-	// exit code are nobody else's. With -race the broker is instrumented too.
-	roleVariable = "HOSTILE_BROKER"
-	// binaryVariable tells the tests where the daemon is that TestMain has built.
-	binaryVariable = "HOSTILE_FELIXD"
-)
+// binaryVariable tells the tests where the daemon is that TestMain has built.
+const binaryVariable = "HOSTILE_FELIXD"
 
 // patience is how long a test waits for what must come.
-const patience = 30 * time.Second
+const patience = testkit.Patience
+
+// raceEnabled says that the tests and their broker are instrumented: several times slower, with more memory.
+const raceEnabled = testkit.Raced
 
 func TestMain(m *testing.M) {
-	if text, ok := os.LookupEnv(roleVariable); ok {
-		os.Exit(serveBroker(text, os.Stdin, os.Stdout))
-	}
+	testkit.Main(hooks())
 	if text, ok := os.LookupEnv(attackerVariable); ok {
 		os.Exit(serveAttacker(text, os.Stdin))
 	}
@@ -54,41 +50,17 @@ func buildDaemon() (dir string, err error) {
 	return dir, os.Setenv(binaryVariable, bin)
 }
 
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
+func must[T any](v T, err error) func(testing.TB) T { return testkit.Must(v, err) }
 
-// eventually looks until cond holds. It is for effects that announce themselves nowhere.
 func eventually(t testing.TB, what string, cond func() bool) bool {
 	t.Helper()
-	timeout, look := time.NewTimer(patience), time.NewTicker(20*time.Millisecond)
-	defer timeout.Stop()
-	defer look.Stop()
-	for !cond() {
-		select {
-		case <-look.C:
-		case <-timeout.C:
-			t.Errorf("it never happened: %s", what)
-			return false
-		}
-	}
-	return true
+	return testkit.Eventually(t, what, cond)
 }
 
-// size is how much of a campaign to run: a fifth of the table's at a landing with -race -short, where all is five times slower.
-func size(name string) int {
-	n := effort.Size(name)
-	if raceEnabled && testing.Short() && !effort.Full() {
-		return max(1, n/5)
-	}
-	return n
-}
+func size(name string) int { return testkit.Size(name) }
 
-// after waits for time to pass, where what is measured is a quantity over time.
-func after(d time.Duration) { <-time.After(d) }
+func after(d time.Duration) { testkit.After(d) }
+
+func percentile(times []time.Duration, p int) time.Duration { return testkit.Percentile(times, p) }
+
+func median(times []time.Duration) time.Duration { return testkit.Median(times) }

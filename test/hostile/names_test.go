@@ -46,7 +46,7 @@ func binaryTo(tenant, namespace, stream string, id uint64) []byte {
 func TestPRO03_NamesOnTheWireAreRefusedByType(t *testing.T) {
 	h := open(t, setup{})
 	l := h.from(t, 11).dial().open()
-	before := h.look().Metrics
+	before := h.Look().Metrics
 	for _, name := range badNames() {
 		for _, m := range askWith(name) {
 			f := l.ask(m)
@@ -68,7 +68,7 @@ func TestPRO03_NamesOnTheWireAreRefusedByType(t *testing.T) {
 		}
 	}
 	l.alive("after all names")
-	s := h.look()
+	s := h.Look()
 	for name, n := range s.Metrics {
 		if strings.HasPrefix(name, "felix_published") && n != before[name] {
 			t.Errorf("%s grew from %v to %v", name, before[name], n)

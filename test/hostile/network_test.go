@@ -70,7 +70,7 @@ func TestPRO10_SmallSocketBuffersAreSurvived(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if n := h.metric("felix_published_records_total"); n != publishers*each {
+	if n := h.Metric("felix_published_records_total"); n != publishers*each {
 		t.Errorf("%v records were published, want %d", n, publishers*each)
 	}
 }
@@ -96,7 +96,7 @@ func TestPRO11_AReplayedSessionHasNoEffect(t *testing.T) {
 	flights := p.recorded
 	p.record = false
 	p.mu.Unlock()
-	before := h.look().Metrics
+	before := h.Look().Metrics
 	if len(flights) < 4 || before["felix_published_records_total"] != 1 {
 		t.Fatalf("%d datagrams were recorded and %v records published", len(flights), before["felix_published_records_total"])
 	}
@@ -112,10 +112,10 @@ func TestPRO11_AReplayedSessionHasNoEffect(t *testing.T) {
 		}
 		after(200 * time.Millisecond)
 		rounds++
-		return rounds >= least && h.metric("failed{timeout}") > 0
+		return rounds >= least && h.Metric("failed{timeout}") > 0
 	})
 	h.from(t, 11).dial().open().alive("after the replays")
-	after := h.look().Metrics
+	after := h.Look().Metrics
 	for _, name := range []string{"felix_published_records_total", "felix_auth_failures_total"} {
 		if after[name] != before[name] {
 			t.Errorf("%s went from %v to %v", name, before[name], after[name])
@@ -146,7 +146,7 @@ func TestPRO12_AKilledBrokerIsNoticedQuickly(t *testing.T) {
 			}
 			working = append(working, publish)
 		}
-		before := h.command("busy 300ms").Metrics["felix_published_records_total"] // from here on publishes wait for their answers
+		before := h.Command("busy 300ms").Metrics["felix_published_records_total"] // from here on publishes wait for their answers
 		for _, publish := range working {
 			failed.Go(func() {
 				for {
@@ -160,9 +160,9 @@ func TestPRO12_AKilledBrokerIsNoticedQuickly(t *testing.T) {
 				}
 			})
 		}
-		h.counts("felix_published_records_total", before+float64(clients))
+		h.Counts("felix_published_records_total", before+float64(clients))
 		began := time.Now()
-		h.kill()
+		h.Kill()
 		failed.Wait()
 		cancel()
 		for range clients {
@@ -191,7 +191,7 @@ func TestPRO12_AClientWhoseAddressChangesKeepsItsSubscription(t *testing.T) {
 		p.rebind()
 		after(transport.ClientKeepAlive / 4)
 	}
-	if n := h.metric("felix_client_connections_total"); n != 2 {
+	if n := h.Metric("felix_client_connections_total"); n != 2 {
 		t.Errorf("%v connections were made, want 2", n)
 	}
 }

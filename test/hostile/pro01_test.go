@@ -18,7 +18,7 @@ func TestPRO01_NegativeAndOverflowingNumbersAreRefusedCleanly(t *testing.T) {
 	jsonNumbers(t, l)
 	binaryNumbers(t, l)
 	l.alive("after all numbers")
-	for name, v := range h.look().Metrics {
+	for name, v := range h.Look().Metrics {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 || v > 1<<40 {
 			t.Errorf("%s is %v", name, v)
 		}

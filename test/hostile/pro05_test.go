@@ -20,7 +20,7 @@ func TestPRO05_UnknownFrameTypesFlagsAndVersionsAreAnswered(t *testing.T) {
 	h := open(t, setup{})
 	p := h.from(t, 11).dial()
 	first := p.open() // from here on the connection may open streams that never sign in
-	published := h.metric("felix_published_records_total")
+	published := h.Metric("felix_published_records_total")
 	t.Run("flags", func(t *testing.T) { everyFlag(t, p) })
 	t.Run("flags before login", func(t *testing.T) { flagsBeforeLogin(t, p) })
 	t.Run("types", func(t *testing.T) { unknownTypes(t, p) })
@@ -28,7 +28,7 @@ func TestPRO05_UnknownFrameTypesFlagsAndVersionsAreAnswered(t *testing.T) {
 	t.Run("features", func(t *testing.T) { futureFeatures(t, p) })
 	t.Run("publish only", func(t *testing.T) { publishOnlyStreams(t, h, p) })
 	first.alive("in the end")
-	if n := h.metric("felix_published_records_total"); n != published {
+	if n := h.Metric("felix_published_records_total"); n != published {
 		t.Errorf("%v records were published by what was refused", n-published)
 	}
 }
@@ -163,7 +163,7 @@ func futureFeatures(t *testing.T, p *peer) {
 
 // publishOnlyStreams cannot be answered: the broker stops reading them, and counts why.
 func publishOnlyStreams(t *testing.T, h *house, p *peer) {
-	ended := func() float64 { return h.metric("felix_client_streams_refused_total") }
+	ended := func() float64 { return h.Metric("felix_client_streams_refused_total") }
 	before := ended()
 	sent := 0.0
 	for _, b := range [][]byte{withFlags(0x8000), withFlags(0x0002), jsonFrame(`{"type":"x"}`), jsonFrame(`{"type":"topology"}`), batchTo("other", 5, "x"), jsonFrame("")} {

@@ -49,7 +49,7 @@ func TestPRO06_ABatchOfZeroRecordsBlocksNobody(t *testing.T) {
 			t.Fatalf("read %q, want %d", e.Payload, i)
 		}
 	}
-	if n := h.metric("felix_published_records_total"); n != 20 {
+	if n := h.Metric("felix_published_records_total"); n != 20 {
 		t.Errorf("%v records were counted, want 20", n)
 	}
 }

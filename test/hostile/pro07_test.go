@@ -31,7 +31,7 @@ func TestPRO07_UnauthenticatedPeersCanHoldOnlyLittle(t *testing.T) {
 	}
 	h := open(t, setup{AuthTimeout: patient})
 	g := h.invite(t, goodClients)
-	before := h.collect()
+	before := h.Collect()
 	var peers []*peer
 	g.steady(200*time.Millisecond, func() {
 		for i := range n {
@@ -44,9 +44,9 @@ func TestPRO07_UnauthenticatedPeersCanHoldOnlyLittle(t *testing.T) {
 				peers = append(peers, h.silent(t, byte(60+i/perAddr), min(perAddr, n-i))...)
 			}
 		}
-		h.counts("felix_preauth_streams", strangers-wire.PreauthStreamsMax) // the connection that finds no room gives its own back
+		h.Counts("felix_preauth_streams", strangers-wire.PreauthStreamsMax) // the connection that finds no room gives its own back
 	})
-	held := h.collect()
+	held := h.Collect()
 	t.Logf("before: %s", before)
 	t.Logf("held:   %s", held)
 	if grown := held.Resident - before.Resident; grown > growth*slack() {
@@ -56,12 +56,12 @@ func TestPRO07_UnauthenticatedPeersCanHoldOnlyLittle(t *testing.T) {
 		p.closedWith(transport.CloseAuthTimeout, transport.CloseOverload)
 	}
 	h.rests(t)
-	counted := h.look().Metrics
+	counted := h.Look().Metrics
 	slow, many := counted["felix_client_connections_closed_total{authentication_timeout}"], counted["felix_client_connections_closed_total{overload}"]
 	if slow < strangers/wire.PreauthStreamsMax || int(slow+many) != n || counted["felix_preauth_streams"] != 0 {
 		t.Errorf("%v connections were closed for their silence and %v for their streams, want %d in all; %v streams are still booked", slow, many, n, counted["felix_preauth_streams"])
 	}
-	if h.metric("failed{timeout}") == 0 {
+	if h.Metric("failed{timeout}") == 0 {
 		t.Error("no handshake ran into its time-out, or it was not counted")
 	}
 }

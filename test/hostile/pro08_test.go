@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/transport"
 	"github.com/felixd/felixd/wire"
 )
@@ -27,14 +28,14 @@ func TestPRO08_AbortedStreamsLeaveNothingBehind(t *testing.T) {
 	}
 	run(n/10 + 1)
 	h.rests(t)
-	idle := h.metric("felix_client_streams")
-	before := h.collect()
+	idle := h.Metric("felix_client_streams")
+	before := h.Collect()
 	run(n)
 	h.rests(t)
-	eventually(t, "all streams are gone", func() bool { return h.metric("felix_client_streams") <= idle+goodClients })
-	var last state
+	eventually(t, "all streams are gone", func() bool { return h.Metric("felix_client_streams") <= idle+goodClients })
+	var last testkit.State
 	eventually(t, "the heap and the goroutines are back", func() bool {
-		last = h.collect()
+		last = h.Collect()
 		return last.Heap-before.Heap <= 8<<20 && last.Goroutines <= before.Goroutines+16
 	})
 	t.Logf("before: %s", before)
@@ -91,7 +92,7 @@ func TestSlowLorisStreamsHoldWhatTheySentAndDelayNobody(t *testing.T) {
 	const streams, hosts = 500, 4
 	h := open(t, setup{})
 	g := h.invite(t, goodClients)
-	before := h.collect()
+	before := h.Collect()
 	var slow []*line
 	var served []*line
 	head := wire.AppendHeader(nil, wire.Header{Flags: 0x0001, Length: wire.MaxPayload})
@@ -111,7 +112,7 @@ func TestSlowLorisStreamsHoldWhatTheySentAndDelayNobody(t *testing.T) {
 			}
 		}
 	})
-	held := h.collect()
+	held := h.Collect()
 	t.Logf("before: %s", before)
 	t.Logf("held:   %s", held)
 	if grown := held.Resident - before.Resident; grown > 32<<20*slack() {
@@ -135,16 +136,16 @@ func TestConnectionLimitsRefuseByReasonAndSpareThoseWhoAreIn(t *testing.T) {
 		in, perIP = append(in, p), perIP+ghosts
 	}
 	refused(t, one)
-	h.counts("refused{per_ip_limit}", float64(perIP))
+	h.Counts("refused{per_ip_limit}", float64(perIP))
 	for range 3 {
 		p, ghosts := other.enter()
 		in, all = append(in, p), all+ghosts
 	}
 	refused(t, other)
-	h.counts("refused{limit}", float64(all))
+	h.Counts("refused{limit}", float64(all))
 	good.alive("beside refused connections")
 	_ = in[0].c.CloseWithError(0, "")
-	eventually(t, "the place is free again", func() bool { return h.look().Open < 12 })
+	eventually(t, "the place is free again", func() bool { return h.Look().Open < 12 })
 	late, _ := other.enter()
 	late.open().alive("a connection that found a place")
 }
@@ -193,12 +194,12 @@ func TestStreamsBeyondTheLimitBeforeLoginCloseTheConnection(t *testing.T) {
 	for range wire.PreauthStreamsMax {
 		p.bare().raw([]byte("F"))
 	}
-	h.counts("felix_client_streams_total", wire.PreauthStreamsMax)
+	h.Counts("felix_client_streams_total", wire.PreauthStreamsMax)
 	if p.c.Context().Err() != nil {
 		t.Fatal("the connection was closed at the limit already")
 	}
 	p.bare().raw([]byte("F"))
 	p.closedWith(transport.CloseTooManyStreams)
-	h.counts("felix_client_connections_closed_total{too_many_streams}", 1)
+	h.Counts("felix_client_connections_closed_total{too_many_streams}", 1)
 	h.from(t, 72).dial().open().alive("another client")
 }

@@ -1,0 +1,96 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/internal/effort"
+)
+
+// Patience is how long a test waits for what must come.
+const Patience = 30 * time.Second
+
+// Within is a context for what must come.
+func Within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Patience)
+}
+
+// Must returns v, or fails the test that it is then given: Must(f())(t).
+func Must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Eventually looks until cond holds, and fails the test if it never does. It is for effects that announce themselves nowhere.
+func Eventually(t testing.TB, what string, cond func() bool) bool {
+	t.Helper()
+	timeout, look := time.NewTimer(Patience), time.NewTicker(20*time.Millisecond)
+	defer timeout.Stop()
+	defer look.Stop()
+	for !cond() {
+		select {
+		case <-look.C:
+		case <-timeout.C:
+			t.Errorf("it never happened: %s", what)
+			return false
+		}
+	}
+	return true
+}
+
+// After waits for time to pass, where what is measured is a quantity over time.
+func After(d time.Duration) { <-time.After(d) }
+
+// Size is how much of a campaign to run: what the table of internal/effort says, and a fifth of it at a landing with -race -short, where
+// all is five times slower.
+func Size(name string) int {
+	n := effort.Size(name)
+	if Raced && testing.Short() && !effort.Full() {
+		return max(1, n/5)
+	}
+	return n
+}
+
+// Percentile is the value below which so many of a hundred times lie; 0 when there are none. It sorts its argument.
+func Percentile(times []time.Duration, p int) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[min(len(times)-1, len(times)*p/100)]
+}
+
+// Median is the middle one of times, which it sorts.
+func Median(times []time.Duration) time.Duration { return Percentile(times, 50) }
+
+// Tail keeps what a process complains about, up to 64 KiB. It is safe for concurrent use.
+type Tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer. What exceeds the bound is passed over.
+func (b *Tail) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text.Len() < 64<<10 {
+		b.text.Write(p)
+	}
+	return len(p), nil
+}
+
+// String is what was kept.
+func (b *Tail) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
