@@ -35,7 +35,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// A replica of a shard: cores that see neither actors nor files, and the actors around them.
 	{Package: "shardactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "wire", "wire/id", "storage", "storage/batch", "storage/keyed",
+		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed",
 		"shardactor/shardcore", "shardactor/cursorcore", "shardactor/groupcore", "shardactor/reading", "shardactor/route",
 	}},
 	{Package: "shardactor/shardcore", May: []string{"wire", "wire/id", "storage/batch"}},
@@ -52,7 +52,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// Clients. The sessions themselves don't know QUIC, so that a simulation runs them over streams in memory.
 	{Package: "sessionactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "wire", "wire/id", "storage", "storage/batch", "sessionactor/sessioncore",
+		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "sessionactor/sessioncore",
 		"shardactor", "shardactor/route", "shardactor/shardcore",
 	}},
 	{Package: "sessionactor/sessioncore", May: []string{"wire", "wire/id"}},
@@ -76,16 +76,16 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "client/testbroker", May: []string{"client", "wire", "wire/id", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
 
 	// Composition only.
-	{Package: "cmd/felixctl/...", May: []string{"client", "wire", "wire/id", "transport", "internal/version", "cmd/felixctl/..."}, Third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
+	{Package: "cmd/felixctl/...", May: []string{"client", "wire", "wire/id", "transport", "internal/bench/...", "internal/rawquic", "internal/version", "cmd/felixctl/..."}, Third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"}},
 	{Package: "cmd/felixd/...", Third: []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/prometheus/client_golang", "github.com/lmittmann/tint",
 		"github.com/quic-go/quic-go", "golang.org/x/sys",
 	}, May: []string{
-		"actors", "wire", "wire/id", "storage/...", "transport", "shardactor/...", "peeractor", "sessionactor/...", "controlplane/...", "internal/node", "internal/version", "cmd/felixd/...",
+		"actors", "wire", "wire/id", "storage/...", "transport", "shardactor/...", "peeractor", "sessionactor/...", "controlplane/...", "internal/node", "internal/stages", "internal/version", "cmd/felixd/...",
 	}},
 
 	{Package: "internal/node", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "peeractor",
+		"actors", "internal/stages", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "peeractor",
 	}},
 
 	// Whole worlds in one goroutine: the real node, and everything around it made up. It sees everything.
@@ -93,11 +93,33 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 		"actors", "actors/simrt", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "internal/node", "internal/effort",
 	}},
 
+	// Where the time of a request goes.
+	{Package: "internal/stages", Third: []string{"github.com/prometheus/client_golang"}},
+
+	// Loads, their measurement, and the plain QUIC peers that they are compared with.
+	{Package: "internal/bench", May: []string{"client", "internal/bench/machine", "internal/rawquic", "transport", "wire"}, Third: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/quic-go/quic-go"}},
+	{Package: "internal/bench/machine", Third: []string{"golang.org/x/sys"}},
+	{Package: "internal/rawquic", May: []string{"internal/bench/machine", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
+
+	// Programs that show a promise, on a broker of their own.
+	{Package: "demos/local", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
+		"actors", "client", "internal/node", "sessionactor/quicconn", "sessionactor/sessioncore", "shardactor/route", "transport", "wire",
+	}},
+	{Package: "demos/cache", May: []string{"client", "demos/local", "internal/node", "shardactor/reading"}},
+	{Package: "demos/slowconsumer", May: []string{"client", "demos/local", "internal/node", "storage", "storage/batch", "transport", "wire"}},
+
+	// What tests of whole brokers share.
+	{Package: "internal/testkit", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
+		"actors", "client", "internal/effort", "internal/node", "sessionactor/quicconn", "sessionactor/sessioncore", "shardactor/route", "transport", "wire",
+	}},
+
 	{Package: "internal/version", May: []string{"wire"}},
 	{Package: "internal/effort"},
 	{Package: "internal/effort/cmd", May: []string{"internal/effort"}},
 	{Package: "internal/tidy"},
-	{Package: "test/hostile"}, // tests only
+	// Tests only.
+	{Package: "test/clientguide"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
+	{Package: "test/protocoldoc"}, {Package: "test/streams"},
 }, TestThird: []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 
 // never is what must not be reached, however many imports lie between.
