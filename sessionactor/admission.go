@@ -14,6 +14,7 @@ type Admission struct {
 	mu      sync.Mutex
 	core    *sessioncore.Admission
 	tenants map[string]*tenantShare
+	quiet   func() // to be called once nothing is under way; nil when nobody drains
 }
 
 // tenantShare is what one tenant has under way.
@@ -67,23 +68,34 @@ func (a *Admission) admit(d *sessioncore.Demand) sessioncore.Verdict {
 
 // withdraw takes back that a request was let in: it did not reach its shard.
 func (a *Admission) withdraw(d *sessioncore.Demand) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.core.Withdraw(d)
+	a.do(func(core *sessioncore.Admission) { core.Withdraw(d) })
 }
 
 // done notes the outcomes of some requests of one connection and tenant.
 func (a *Admission) done(s *tenantShare, c *sessioncore.ConnUse, list []sessioncore.Outcome) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, o := range list {
-		a.core.Done(&s.use, c, o.Shard, o.Requests, o.Bytes)
-	}
+	a.do(func(core *sessioncore.Admission) {
+		for _, o := range list {
+			core.Done(&s.use, c, o.Shard, o.Requests, o.Bytes)
+		}
+	})
 }
 
-// do makes one step of a request that waits.
+// drain lets nothing more in, and calls quiet once what is under way has its outcome: then nothing will be written any more. quiet must
+// not block; a lane may hold its lock meanwhile.
+func (a *Admission) drain(quiet func()) {
+	a.do(func(core *sessioncore.Admission) {
+		core.Drain()
+		a.quiet = quiet
+	})
+}
+
+// do makes one step.
 func (a *Admission) do(step func(core *sessioncore.Admission)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	step(a.core)
+	if a.quiet != nil && a.core.Quiet() {
+		a.quiet()
+		a.quiet = nil
+	}
 }

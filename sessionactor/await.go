@@ -25,6 +25,7 @@ type wait struct {
 	permits int
 	held    bool        // it holds its permits
 	reached bool        // the shard has it
+	barred  bool        // the node drains
 	expired atomic.Bool // it has waited long enough
 }
 
@@ -66,9 +67,11 @@ func (w *wait) run(why error) error {
 	defer w.leave()
 	for {
 		if errors.Is(why, actors.ErrFull) && !w.standForRoom() {
-			return why
+			return w.end(why)
 		}
-		w.step(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { a.Wait(d); return false })
+		if !w.enter(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { a.Wait(d); return true }) {
+			return w.end(why)
+		}
 		if !w.until(func(_ *sessioncore.Admission, d *sessioncore.Demand) bool { return d.Granted() }) || !w.take() {
 			return why
 		}
@@ -80,11 +83,29 @@ func (w *wait) run(why error) error {
 	}
 }
 
+// end is why a request that waited did not reach its shard.
+func (w *wait) end(why error) error {
+	if w.barred {
+		return errDraining
+	}
+	return why
+}
+
+// enter is a step that puts the request into a line, unless the node drains.
+func (w *wait) enter(f func(*sessioncore.Admission, *sessioncore.Demand) bool) bool {
+	return w.step(func(a *sessioncore.Admission, d *sessioncore.Demand) bool {
+		if w.barred = a.Draining(); w.barred {
+			return false
+		}
+		return f(a, d)
+	})
+}
+
 // standForRoom waits until there may be room in the shard's mailbox; false means that it has waited long enough. Who comes first into
 // the line must try again at once: outcomes of before that have rung nobody.
 func (w *wait) standForRoom() bool {
-	atOnce := w.step(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { return !d.InRoomLine() && a.AwaitRoom(d) })
-	return atOnce || w.until(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { return a.TakeRung(d) })
+	atOnce := w.enter(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { return !d.InRoomLine() && a.AwaitRoom(d) })
+	return atOnce || !w.barred && w.until(func(a *sessioncore.Admission, d *sessioncore.Demand) bool { return a.TakeRung(d) })
 }
 
 // offer tries to send the request that was let in.

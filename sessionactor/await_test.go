@@ -106,7 +106,10 @@ func TestAPlaceThatComesFreeWakesExactlyOneLane(t *testing.T) {
 		lines = append(lines, l)
 		l.raw(batchTo(name, 0, wire.AckPerBatch, "x"))
 		x.counts("felix_publish_queue_waits_total", float64(i))
-		eventually(t, "it waits", func() bool { _, bytes := x.opts.Frames.InUse(); return bytes == len(batchTo("a", 0, wire.AckPerBatch, "x"))-wire.HeaderSize })
+		eventually(t, "it waits", func() bool {
+			_, bytes := x.opts.Frames.InUse()
+			return bytes == len(batchTo("a", 0, wire.AckPerBatch, "x"))-wire.HeaderSize
+		})
 	}
 	for i, name := range names {
 		before := pumps.rings()

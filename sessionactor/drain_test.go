@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/wire"
 )
 
@@ -54,6 +55,7 @@ func TestADrainFinishesWhatIsOpenRefusesWhatIsNewAndClosesWithCodeZero(t *testin
 	if f := l.next(); f.ack.RequestID != 1 || f.ack.Refusal != nil {
 		t.Errorf("the open request was answered %+v", f.ack)
 	}
+	s.events(1)
 	s.over()
 	// The connection stays for a moment, so that its last answers arrive.
 	lingering := clock.Now().Add(drainLinger)
@@ -64,6 +66,61 @@ func TestADrainFinishesWhatIsOpenRefusesWhatIsNewAndClosesWithCodeZero(t *testin
 	clock.Advance(drainLinger)
 	closedWith(t, c, CloseShutdown)
 	want(t, done, "the end of the drain")
+}
+
+// field case STR-05: subscriptions end after the last record that any session had under way was acknowledged, and with it.
+func TestADrainDeliversWhatOtherSessionsHadUnderWay(t *testing.T) {
+	x := open(t, setting{})
+	reader, writer := x.connect(), x.connect()
+	s := dial(t, reader, today()).subscribe(reader, subscribeTo("orders", wire.StartLatest))
+	l := dial(t, writer, today())
+	entered := x.sabotage.hold("orders/0")
+	for n := range uint64(5) {
+		l.raw(batchTo("orders", n+1, wire.AckPerBatch, "under way"))
+	}
+	want(t, entered, "the shard to stand still")
+	eventually(t, "all are under way", func() bool { n, _ := x.opts.Admission.InUse(); return n == 5 })
+	done := x.drain()
+	x.sabotage.release()
+	for n := range uint64(5) {
+		if f := l.next(); f.ack.RequestID != n+1 || f.ack.Refusal != nil {
+			t.Fatalf("answer %d: %+v", n, f.ack)
+		}
+	}
+	s.events(5)
+	s.over()
+	closedWith(t, reader, CloseShutdown)
+	closedWith(t, writer, CloseShutdown)
+	want(t, done, "the end of the drain")
+}
+
+// A request that waits for room when the drain begins keeps its place in line; one that would have to enter a line is refused.
+func TestADrainRefusesWhoWouldHaveToWait(t *testing.T) {
+	a := NewAdmission(sessioncore.AdmissionLimits{SlotsPerTenant: 1, Slots: 1, BytesPerTenant: 10, Bytes: 10})
+	share, conn := a.attach("t"), sessioncore.NewConnUse(100)
+	first := sessioncore.Demand{Tenant: &share.use, Conn: conn, Shard: 1, Bytes: 1, Ring: func() {}}
+	second, third := first, first
+	if v := a.admit(&first); v != sessioncore.LetIn {
+		t.Fatal(v)
+	}
+	if v := a.admit(&second); v != sessioncore.NoRoom {
+		t.Fatal(v)
+	}
+	a.do(func(core *sessioncore.Admission) { core.Wait(&second) })
+	quiet := 0
+	a.drain(func() { quiet++ })
+	if v := a.admit(&third); v != sessioncore.Draining {
+		t.Fatalf("while draining: %v", v)
+	}
+	over := []sessioncore.Outcome{{Shard: 1, Requests: 1, Bytes: 1}}
+	a.done(share, conn, over)
+	if !second.Granted() || quiet != 0 {
+		t.Fatalf("who stood in line was let in: %v; quiet %d times before it was done", second.Granted(), quiet)
+	}
+	a.done(share, conn, over)
+	if quiet != 1 {
+		t.Fatalf("quiet %d times, want once", quiet)
+	}
 }
 
 func TestADrainDeliversWhatIsReadableBeforeItEndsASubscription(t *testing.T) {

@@ -29,6 +29,7 @@ func (*Drain) listenerMessage()    {}
 //	in               from               then
 //	Accepted         its accept pump    a Session
 //	Drain            the daemon         DrainCell to every Session; Done when the last is gone
+//	QuietCell        the admission      FinishCell to every Session
 //	Terminated       its Sessions       counted
 type Listener struct {
 	opts     *Options
@@ -40,6 +41,9 @@ type Listener struct {
 	draining *Drain
 	drained  bool
 }
+
+// QuietCell tells a draining listener that nothing is under way any more.
+const QuietCell actors.CellKind = 1
 
 type named struct {
 	name string
@@ -86,9 +90,14 @@ func (l *Listener) Receive(t *actors.Turn) {
 		case *Accepted:
 			l.accepted(t, m.Conn)
 		case *Drain:
-			l.drain(m)
+			l.drain(t, m)
 		default:
 			panic(fmt.Sprintf("sessionactor: a listener got %T", m))
+		}
+	}
+	for _, c := range t.Cells() {
+		if c.Kind == QuietCell {
+			l.tell(FinishCell)
 		}
 	}
 	if l.draining != nil && len(l.sessions) == 0 && !l.drained {
@@ -125,7 +134,9 @@ func (l *Listener) forget(name string) {
 	delete(l.index, name)
 }
 
-func (l *Listener) drain(m *Drain) {
+// drain stops in two steps. First nothing more gets under way, and the lanes refuse what is new. When all that was under way, of all
+// sessions, has its outcome, there is nothing left to come for subscribers, and they end too, with everything that was acknowledged.
+func (l *Listener) drain(t *actors.Turn, m *Drain) {
 	if l.draining != nil {
 		m.Done()
 		return
@@ -133,8 +144,14 @@ func (l *Listener) drain(m *Drain) {
 	l.draining = m
 	l.cancel()
 	_ = l.acceptor.StopAccepting() // it may be closed already; either way nothing new comes
+	l.tell(DrainCell)
+	ref := actors.RefOf[ListenerMessage](t)
+	l.opts.Admission.drain(func() { ref.Signal(actors.Cell{Kind: QuietCell, Value: true}) })
+}
+
+func (l *Listener) tell(kind actors.CellKind) {
 	for _, s := range l.sessions {
-		s.ref.Signal(actors.Cell{Kind: DrainCell, Value: true})
+		s.ref.Signal(actors.Cell{Kind: kind, Value: true})
 	}
 }
 

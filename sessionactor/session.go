@@ -33,10 +33,12 @@ func (*ConnClosed) sessionMessage() {}
 
 // The cells of a session.
 const (
-	// DrainCell: finish what is open, then close.
+	// DrainCell: refuse what is new, and close once idle.
 	DrainCell actors.CellKind = 1
 	// IdleCell: nothing is open any more; sent while draining.
 	IdleCell actors.CellKind = 2
+	// FinishCell: nothing more comes from any session; subscriptions end once they have delivered what there is.
+	FinishCell actors.CellKind = 3
 )
 
 // session is what the lanes of one connection share with its Session actor.
@@ -59,7 +61,7 @@ type session struct {
 	streams       atomic.Int64   // opened before the first authentication
 	preauth       *actors.Credit // places for streams that are read before they authenticated
 	partial       *storage.Budget
-	finish        context.Context // ends when draining: subscriptions end once they have delivered what there is
+	finish        context.Context // ends with FinishCell
 	finished      context.CancelFunc
 
 	closing sync.Once // see closeFor
@@ -85,6 +87,7 @@ const partialFrames = 4 * wire.MaxPayload
 //	ConnClosed       its pumps          the session ends
 //	DrainCell        Listener           requests are refused; closed once idle
 //	IdleCell         its lanes          closed, while draining
+//	FinishCell       Listener           its subscriptions end
 //	Terminated       its Subscriptions  the place is free
 type Session struct {
 	s      *session
@@ -155,6 +158,9 @@ func (a *Session) Receive(t *actors.Turn) {
 			a.drain = true
 			a.s.drain()
 		}
+		if c.Kind == FinishCell {
+			a.s.finished()
+		}
 	}
 	if t.Wake() {
 		a.wake(t)
@@ -193,7 +199,7 @@ func (a *Session) end(t *actors.Turn) {
 func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
 	r := &m.request
 	if a.drain {
-		r.refuse(wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one"))
+		r.refuse(draining())
 		return
 	}
 	if f := a.subs.refusal(r.who); f != nil {
@@ -372,7 +378,7 @@ func (s *session) givePartial(n int64) {
 	s.opts.Partial.Give(n)
 }
 
-// drain makes every lane refuse what is new. Subscriptions end once they have delivered what is readable.
+// drain makes every lane refuse what is new.
 func (s *session) drain() {
 	s.mu.Lock()
 	s.draining = true
@@ -381,7 +387,6 @@ func (s *session) drain() {
 	for _, l := range lanes {
 		l.drain()
 	}
-	s.finished()
 }
 
 func (s *session) busy() bool {

@@ -16,6 +16,9 @@ var (
 	errNoRoom   = errors.New("the node has enough of the tenant's requests under way")
 )
 
+// errDraining says that nothing more gets under way, because the node stops.
+var errDraining = errors.New("the broker is shutting down")
+
 // noRoom reports whether err says that there is no room now, and that there will be.
 func noRoom(err error) bool {
 	return errors.Is(err, actors.ErrFull) || errors.Is(err, errOverHalf) || errors.Is(err, errNoRoom)
@@ -45,6 +48,8 @@ func (l *lane) offer(t sessioncore.Token, h *shardactor.Handle, m shardactor.Mes
 		return errNoRoom
 	case sessioncore.ShardFull:
 		return actors.ErrFull
+	case sessioncore.Draining:
+		return errDraining
 	}
 	if err := h.Ref.TrySend(m, size); err != nil {
 		l.session.opts.Admission.withdraw(&l.demand)
@@ -63,9 +68,15 @@ func (l *lane) notTaken(t sessioncore.Token, err error) {
 		l.queueFull(t, "one shard has half of what this connection may have under way; repeat the request after a pause")
 	case errors.Is(err, errNoRoom):
 		l.queueFull(t, "the node has enough of this tenant's requests under way; repeat the request after a pause")
+	case errors.Is(err, errDraining):
+		l.refuse(t, draining())
 	default:
 		l.refuse(t, unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request"))
 	}
+}
+
+func draining() wire.Refusal {
+	return wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one")
 }
 
 // queueFull sheds a request: answered with a time to wait, or dropped and counted if it wants no answer.

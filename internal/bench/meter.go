@@ -79,11 +79,12 @@ func readMetrics(r io.Reader) (ServerUsage, error) {
 	for lines.Scan() {
 		line := lines.Text()
 		name, rest, ok := strings.Cut(line, " ")
-		if !ok || strings.HasPrefix(line, "#") {
-			continue
+		if strings.HasPrefix(line, droppedPublishes) {
+			_, rest, ok = strings.Cut(line, "} ")
+			name = droppedPublishes
 		}
 		take, wanted := wantedMetrics[name]
-		if !wanted {
+		if !ok || !wanted || strings.HasPrefix(line, "#") {
 			continue
 		}
 		text, _, _ := strings.Cut(rest, " ")
@@ -93,8 +94,14 @@ func readMetrics(r io.Reader) (ServerUsage, error) {
 		}
 		take(&u, value)
 	}
+	if u.Published != nil && u.DroppedPublish == nil { // a tenant that was never dropped from has no line
+		u.DroppedPublish = new(uint64)
+	}
 	return u, lines.Err()
 }
+
+// droppedPublishes begins the lines of publishes that were dropped, one for each tenant, however it is called.
+const droppedPublishes = `felix_tenant_publish_queue_full_total{action="dropped",tenant=`
 
 // wantedMetrics are the lines that matter, by all that stands before the value.
 var wantedMetrics = map[string]func(*ServerUsage, float64){
@@ -106,9 +113,14 @@ var wantedMetrics = map[string]func(*ServerUsage, float64){
 		n := int(v)
 		u.GOMAXPROCS = &n
 	},
-	"felix_published_records_total":                    func(u *ServerUsage, v float64) { u.Published = whole(v) },
-	"felix_subscribe_dropped_total":                    func(u *ServerUsage, v float64) { u.DroppedReads = whole(v) },
-	`felix_publish_queue_full_total{action="dropped"}`: func(u *ServerUsage, v float64) { u.DroppedPublish = whole(v) },
+	"felix_published_records_total": func(u *ServerUsage, v float64) { u.Published = whole(v) },
+	"felix_subscribe_dropped_total": func(u *ServerUsage, v float64) { u.DroppedReads = whole(v) },
+	droppedPublishes: func(u *ServerUsage, v float64) {
+		if u.DroppedPublish == nil {
+			u.DroppedPublish = new(uint64)
+		}
+		*u.DroppedPublish += uint64(v)
+	},
 }
 
 func whole(v float64) *uint64 {

@@ -11,8 +11,9 @@ import (
 const metricsText = `# HELP felix_published_records_total Records accepted from publishers.
 # TYPE felix_published_records_total counter
 felix_published_records_total 1.2345678e+07
-felix_publish_queue_full_total{action="dropped"} 3
-felix_publish_queue_full_total{action="refused"} 99
+felix_tenant_publish_queue_full_total{action="dropped",tenant="acme"} 1
+felix_tenant_publish_queue_full_total{action="dropped",tenant="a tenant"} 2
+felix_tenant_publish_queue_full_total{action="refused",tenant="acme"} 99
 felix_subscribe_dropped_total 0
 go_sched_gomaxprocs_threads 2
 process_cpu_seconds_total 12.5
@@ -27,6 +28,13 @@ func TestMetricsAreReadAsTheyStand(t *testing.T) {
 	if u.CPU == nil || *u.CPU != 12500*time.Millisecond || u.GOMAXPROCS == nil || *u.GOMAXPROCS != 2 ||
 		u.Published == nil || *u.Published != 12345678 || u.DroppedPublish == nil || *u.DroppedPublish != 3 || u.DroppedReads == nil || *u.DroppedReads != 0 {
 		t.Fatalf("got %+v", u)
+	}
+}
+
+func TestABrokerWithoutALineOfDroppedPublishesDroppedNone(t *testing.T) {
+	u, err := readMetrics(strings.NewReader("felix_published_records_total 5\n"))
+	if err != nil || u.DroppedPublish == nil || *u.DroppedPublish != 0 {
+		t.Fatalf("got %+v, %v", u, err)
 	}
 }
 

@@ -37,6 +37,8 @@ type Admission struct {
 	waiting []*TenantUse         // tenants with a line, served in turn
 	next    int                  // of them, whose turn it is
 	full    map[id.ShardID]*line // of requests that found the shard's mailbox full
+
+	draining bool
 }
 
 // TenantUse is what one tenant has under way.
@@ -94,6 +96,8 @@ const (
 	NoRoom
 	// ShardFull: others wait for room in the shard's mailbox.
 	ShardFull
+	// Draining: the node stops, and nothing more gets under way.
+	Draining
 )
 
 // NewAdmission returns an empty admission.
@@ -106,6 +110,9 @@ func NewAdmission(l AdmissionLimits) *Admission {
 
 // Admit lets a request in at once, or says why not.
 func (a *Admission) Admit(d *Demand) Verdict {
+	if a.draining {
+		return Draining
+	}
 	if a.Behind(d) {
 		return ShardFull
 	}
@@ -143,6 +150,18 @@ func (a *Admission) takeBack(t *TenantUse, c *ConnUse, shard id.ShardID, request
 	u.give(requests, bytes)
 	a.serveHalf(c, u, shard)
 	a.serveTenants()
+}
+
+// Drain lets nobody in any more who does not stand in a line already, and nobody into a line: whoever enters one asks Draining first.
+func (a *Admission) Drain() { a.draining = true }
+
+// Draining reports whether Drain was called.
+func (a *Admission) Draining() bool { return a.draining }
+
+// Quiet reports whether nothing is under way and nobody stands in line. Once it is so while draining, it stays so.
+func (a *Admission) Quiet() bool {
+	// Who waits for a connection's half waits for requests of that connection, which are under way or in the second line.
+	return a.slots == 0 && len(a.waiting) == 0 && len(a.full) == 0
 }
 
 // InUse is what all tenants have under way.

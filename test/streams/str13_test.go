@@ -108,7 +108,9 @@ func fill(t *testing.T, b *testkit.Broker, stream string) (heal func()) {
 	ctx := patient(t)
 	var open []*client.PendingPublish
 	for range clients {
-		c := b.Client(t, once, func(o *client.Options) { o.AckTimeout = 10 * testkit.Patience })
+		c := b.Client(t, once, func(o *client.Options) {
+			o.AckTimeout, o.PublishInflightBytes = 10*testkit.Patience, 3*each*size // one shard may have half of it
+		})
 		for range each {
 			open = append(open, must(c.PublishAsync(ctx, namespace, stream, make([]byte, size)))(t))
 		}
