@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"sync/atomic"
 
 	"github.com/felixd/felixd/wire"
@@ -20,7 +21,9 @@ type Subscription struct {
 	accepted wire.Subscribed
 	closed   atomic.Bool
 
-	turn     chan struct{} // the right to take events; the field below belongs to its holder
+	turn chan struct{} // the right to pull; a new batch comes from its holder, when there is none
+
+	mu       sync.Mutex // of batch, held for a moment
 	batch    batch
 	position position
 }
@@ -100,6 +103,9 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	if ctx.Err() != nil {
 		return Event{}, s.interrupted(ctx)
 	}
+	if e, ok, err := s.pop(); ok || err != nil {
+		return e, err
+	}
 	select {
 	case <-s.turn:
 	case <-ctx.Done():
@@ -107,21 +113,32 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 	defer func() { s.turn <- struct{}{} }()
 	for {
-		if s.closed.Load() {
-			return Event{}, fmt.Errorf("%s: the subscription is %w", s.source.op, ErrClosed)
-		}
-		if e, ok := s.batch.pop(); ok {
-			s.position.after(&e)
-			return e, nil
+		if e, ok, err := s.pop(); ok || err != nil {
+			return e, err
 		}
 		p, err := s.feed.pull(ctx)
 		if err != nil {
 			return Event{}, err
 		}
 		if p.kind == ItemEvent {
+			s.mu.Lock()
 			s.batch = p.batch
+			s.mu.Unlock()
 		}
 	}
+}
+
+// pop takes the next event of the batch at hand, if there is one.
+func (s *Subscription) pop() (e Event, ok bool, err error) {
+	if s.closed.Load() {
+		return Event{}, false, fmt.Errorf("%s: the subscription is %w", s.source.op, ErrClosed)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok = s.batch.pop(); ok {
+		s.position.after(&e)
+	}
+	return e, ok, nil
 }
 
 // Events iterates over the events until the subscription or ctx ends. The last pair carries the error; the end the broker
