@@ -63,26 +63,6 @@ func (s *stage) client() *client.Client {
 	return c
 }
 
-// await waits until a metric of the broker has a value.
-func (s *stage) await(metric string, want float64) {
-	s.t.Helper()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for {
-		if got, err := s.broker.Metric(metric); err != nil || got == want {
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			return
-		}
-		select {
-		case <-look.C:
-		case <-s.ctx.Done():
-			s.t.Fatalf("%s never was %v", metric, want)
-		}
-	}
-}
-
 // blocks are the Go blocks of a page, each with the number of its first line.
 func blocks(text string) (out []struct {
 	line  int
