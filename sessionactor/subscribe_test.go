@@ -404,7 +404,7 @@ func TestManySubscriptionsAndPublishersOnOneConnectionEndWithIt(t *testing.T) {
 			for {
 				if _, err := s.read(); err != nil {
 					var how closed
-					if !errors.As(err, &how) && err != errReset {
+					if !errors.As(err, &how) && !errors.Is(err, errReset) {
 						t.Errorf("subscription %d: %v", i, err)
 					}
 					return
