@@ -228,6 +228,12 @@ func TestNeighboursOfAHeldActorAreNotSlowed(t *testing.T) {
 		}
 		held := []Ref[int]{echo("paused"), echo("slowed")}
 		free := echo("free")
+		for _, ref := range append(held, free) { // an actor that has not begun yet would have its first turn slowed, which brings no message
+			if err := ref.TrySend(0, 1); err != nil {
+				t.Fatal(err)
+			}
+			wait(t, seen, "an actor to begin")
+		}
 		if err := errors.Join(s.Faults().Pause("paused", time.Minute), s.Faults().Slow("slowed", 50*time.Millisecond, time.Minute)); err != nil {
 			t.Fatal(err)
 		}
