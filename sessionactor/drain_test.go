@@ -112,6 +112,11 @@ func TestADrainRefusesWhoWouldHaveToWait(t *testing.T) {
 	if v := a.admit(&third); v != sessioncore.Draining {
 		t.Fatalf("while draining: %v", v)
 	}
+	w := &wait{l: &lane{session: &session{opts: &Options{Admission: a}}, demand: third}}
+	entered := w.enter(func(*sessioncore.Admission, *sessioncore.Demand) bool { return true })
+	if why := w.end(errNoRoom); entered || why != errDraining {
+		t.Fatalf("one that lost its place entered a line again: %v, %v", entered, why)
+	}
 	over := []sessioncore.Outcome{{Shard: 1, Requests: 1, Bytes: 1}}
 	a.done(share, conn, over)
 	if !second.Granted() || quiet != 0 {
