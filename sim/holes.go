@@ -98,8 +98,9 @@ func (s *subscription) findStart() {
 	for _, c := range t.Shard.Log.Cursors(0, 1<<20) {
 		owner := c.Owner.(*sessionactor.SubscriptionOwner)
 		if owner.Subscription == s.id && strings.HasSuffix(s.c.link.session, fmt.Sprintf("/sessions/%d", owner.Session)) {
-			// A log is there before its shard is born: then there is no telling yet which life it will be.
-			if lives := s.c.to.truth.shard(s.name, s.shard).lives; lives[len(lives)-1].over == 0 {
+			// A log is there before its shard is born, and beside the one that it replaces: then there is no telling yet which life it
+			// will be.
+			if lives := s.c.to.truth.shard(s.name, s.shard).lives; lives[len(lives)-1].ref == t.Shard.Ref.ID() {
 				s.start, s.begins = c.Start, lives[len(lives)-1]
 			}
 		}

@@ -26,6 +26,7 @@ func (b *broker) wrap(name route.Name, shard uint32, a actors.Actor) actors.Acto
 
 // before is called before a turn of the shard.
 func (s *spy) before(t *actors.Turn) {
+	s.life.ref = actors.RefOf[shardactor.Message](t).ID()
 	if l := t.Lifecycle(); l == actors.Stopping || l == actors.Stopped {
 		s.life.end(s.b.run.world.Steps())
 	}

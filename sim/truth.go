@@ -39,7 +39,8 @@ type shardTruth struct {
 // life is one incarnation of a shard.
 type life struct {
 	shard   *shardTruth
-	born    int // step
+	ref     uint64 // of its actor, from its first turn on
+	born    int    // step
 	over    int // step; 0 while it lives
 	drained bool
 	records []uint64
