@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"testing"
+
+	"github.com/felixd/felixd/storage/batch"
 )
 
 func blocking() *Readers { return readersOf(func(o *ReaderOptions) { o.Policy = Block }) }
@@ -24,11 +27,11 @@ func TestUnderBlockNothingIsLostAndPublishersWaitForTheFullReaderAlone(t *testin
 	if rooms != 0 {
 		t.Error("the shard was told of room that the slow reader did not make")
 	}
-	page, _ := slow.Take(2, 1<<20, nil)
+	page, _ := slow.Take(context.Background(), 2, 1<<20, nil)
 	if l.Released() != 4 || len(page.Batches) != 2 {
 		t.Errorf("released %d while %d batches are in hand", l.Released(), len(page.Batches))
 	}
-	if _, err := slow.Take(1, 1<<20, nil); err != nil || l.Released() != 6 || rooms != 1 {
+	if _, err := slow.Take(context.Background(), 1, 1<<20, nil); err != nil || l.Released() != 6 || rooms != 1 {
 		t.Errorf("released %d after two were finished with, told %d times", l.Released(), rooms)
 	}
 	if got, lost := all(slow); len(got) != 7 || lost != 0 || l.Released() != 10 || r.Dropped() != 0 {
@@ -44,7 +47,7 @@ func TestTheShardIsToldOfRoomOnceForEachTimeItWaits(t *testing.T) {
 	l.publish(6, 10)
 	l.Released()
 	for range 4 {
-		if _, err := c.Take(1, 1<<20, nil); err != nil {
+		if _, err := c.Take(context.Background(), 1, 1<<20, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,11 +118,22 @@ func TestUnderBlockAUsedUpBudgetMakesPublishersWait(t *testing.T) {
 	}
 }
 
-func TestALogInMemoryRefusesToCatchUp(t *testing.T) {
+func TestALogInMemoryDropsWhereADurableOneCatchesUp(t *testing.T) {
 	if err := CatchUp.ForMemory(); err == nil || fmt.Sprint(err) != `overflow policy "catch_up": it needs a durable stream, and an ephemeral one has nothing to catch up from; use drop_new, block, drop_old` {
 		t.Errorf("%v", err)
 	}
-	panics(t, func() { logOf(1, readersOf(func(o *ReaderOptions) { o.Policy = CatchUp })) })
+	r := readersOf(func(o *ReaderOptions) { o.Policy = CatchUp })
+	for _, durable := range []bool{false, true} {
+		before := r.Dropped()
+		l := NewMemLog(0, MemLogOptions{MaxBatches: 8, MaxBytes: 1 << 20, Readers: r, Durable: durable})
+		c := must(l.Register(CursorOptions{Capacity: 1, Ring: func() {}}))
+		l.Append([]*batch.Batch{claimed(0, 1, 1), claimed(1, 2, 1)})
+		l.SetReadable(3)
+		got, lost := all(c)
+		if counted := r.Dropped() - before; len(got) != 1 || lost != 2 || counted != map[bool]uint64{false: 2, true: 0}[durable] {
+			t.Errorf("durable %t: got %v, was told of %d lost, and %d were counted", durable, got, lost, counted)
+		}
+	}
 	for _, p := range []Policy{DropNew, Block, DropOld} {
 		if got, err := ParsePolicy(p.String()); got != p || err != nil || p.ForMemory() != nil {
 			t.Errorf("%s: %v, %v", p, got, err)

@@ -23,8 +23,10 @@ type MemLogOptions struct {
 	MaxBytes   int64
 	// Budget is shared by all in-memory logs of a node; nil means only the two bounds above apply.
 	Budget *Budget
-	// Readers is what the readers of a node share; nil on a log that has none. Its policy must be one of those for memory.
+	// Readers is what the readers of a node share; nil on a log that has none. CatchUp means DropNew to a log that is not Durable.
 	Readers *Readers
+	// Durable says that what leaves the ring can be read elsewhere: see CatchUp.
+	Durable bool
 }
 
 // MemLog is an append-only log in memory. One goroutine appends; any number read.
@@ -37,7 +39,8 @@ type MemLogOptions struct {
 //  5. a reader is in waiting only while nothing is queued for it and the log is open; it is in running otherwise;
 //  6. released <= readable is the end of what lies in every reader's window, and is readable unless the policy is Block.
 type MemLog struct {
-	opts MemLogOptions
+	opts   MemLogOptions
+	policy Policy
 
 	mu       sync.Mutex
 	ring     ring
@@ -61,8 +64,9 @@ var _ Reader = (*MemLog)(nil)
 func NewMemLog(first id.Offset, opts MemLogOptions) *MemLog {
 	l := &MemLog{opts: opts, oldest: first, readable: first, tail: first, released: first}
 	if r := opts.Readers; r != nil {
-		if err := r.Policy().ForMemory(); err != nil {
-			panic("storage: " + err.Error())
+		l.policy = r.Policy()
+		if l.policy == CatchUp && !opts.Durable {
+			l.policy = DropNew
 		}
 		l.kept.budget = r.Budget()
 	}
@@ -128,6 +132,25 @@ func (l *MemLog) Released() id.Offset {
 	}
 	l.told = l.released < l.readable
 	return l.released
+}
+
+// Discard takes back what was appended from offset end on and is not readable yet: its write failed.
+func (l *MemLog) Discard(end id.Offset) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if end < l.readable {
+		panic(fmt.Sprintf("storage: discard from %d on, below the readable end %d", end, l.readable))
+	}
+	for l.ring.count > 0 && l.ring.at(l.ring.count-1).end > end {
+		s := l.ring.popNewest()
+		if s.batch.Base < end {
+			panic(fmt.Sprintf("storage: discard from %d on, inside the batch [%d, %d)", end, s.batch.Base, s.end))
+		}
+		if l.opts.Budget != nil {
+			l.opts.Budget.Give(int64(s.batch.Size()))
+		}
+	}
+	l.tail = min(l.tail, end)
 }
 
 // Bounds implements Reader.
@@ -208,7 +231,7 @@ func (l *MemLog) popRing(owed bool) {
 		return
 	}
 	budget := l.opts.Readers.Budget()
-	if !budget.Take(size) && !owed && l.opts.Readers.Policy() != Block {
+	if !budget.Take(size) && !owed && l.policy != Block {
 		l.cut(&s)
 	}
 	if s.refs == 0 {
@@ -232,7 +255,7 @@ func (l *MemLog) cut(s *slot) {
 // advance moves released over what nobody is held up by, and tells the shard if it waits for that.
 func (l *MemLog) advance() {
 	was := l.released
-	if l.closed != 0 || l.opts.Readers == nil || l.opts.Readers.Policy() != Block {
+	if l.closed != 0 || l.opts.Readers == nil || l.policy != Block {
 		l.released = l.readable
 	}
 	for l.released < l.readable {

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -19,6 +20,7 @@ type memCursor struct {
 	number  uint64
 	opts    CursorOptions
 	start   id.Offset
+	live    id.Offset
 	dropped uint64
 
 	win       window
@@ -42,39 +44,82 @@ type memCursor struct {
 var _ Cursor = (*memCursor)(nil)
 
 // Register implements Reader.
-func (l *MemLog) Register(o CursorOptions) Cursor {
+func (l *MemLog) Register(o CursorOptions) (Cursor, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := l.readable
+	switch o.Start {
+	case StartLatest:
+	case StartEarliest:
+		from = l.oldest
+	case StartOffset:
+		if o.Offset < l.oldest {
+			return nil, &TooOldError{Requested: o.Offset, Oldest: l.oldest}
+		}
+		if o.Offset > l.readable {
+			return nil, &InFutureError{Requested: o.Offset, Tail: l.readable}
+		}
+		from = o.Offset
+	}
+	return l.register(o, from, Joined{Number: l.opts.Readers.Number(), Start: from, Live: l.readable}), nil
+}
+
+// Joined is what a reader brings along that was somewhere else in the log before.
+type Joined struct {
+	Number      uint64    // of Readers.Number
+	Start, Live id.Offset // see Cursor
+}
+
+// Join adds a reader that has read up to from elsewhere. It reports false, and adds none, if the ring no longer holds all that follows.
+// The first batch of its first page may begin before from.
+func (l *MemLog) Join(o CursorOptions, from id.Offset, j Joined) (Cursor, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if from < l.oldest || from > l.readable {
+		return nil, false
+	}
+	return l.register(o, from, j), true
+}
+
+// register adds a reader that begins at from, which the ring holds. What the ring holds from there on is given to it, the batch that
+// from lies in as a whole.
+func (l *MemLog) register(o CursorOptions, from id.Offset, j Joined) *memCursor {
 	if o.Capacity < 1 || o.Ring == nil || l.opts.Readers == nil || l.opts.MaxBatches == 0 {
 		panic(fmt.Sprintf("storage: a reader with a capacity of %d on a log for readers: %t", o.Capacity, l.opts.Readers != nil))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c := &memCursor{log: l, number: l.opts.Readers.numbered.Add(1), opts: o, start: l.readable}
+	c := &memCursor{log: l, number: j.Number, opts: o, start: j.Start, live: j.Live}
 	c.win = window{maxBatches: o.Capacity, maxBytes: l.opts.Readers.opts.WindowBytes}
-	if o.Start == StartEarliest {
-		c.start = l.oldest
-		c.adopt()
-	}
-	c.from, c.next, c.told = c.start, c.start, c.start
-	l.cursors = append(l.cursors, c)
+	c.next = c.adopt(from)
+	c.from, c.told = c.next, c.next
+	l.cursors = slices.Insert(l.cursors, l.cursorAbove(c.number), c)
 	l.running.take(c)
 	return c
 }
 
-// adopt gives a new reader the history that the ring holds.
-func (c *memCursor) adopt() {
+// adopt gives a new reader the history that the ring holds from an offset on, and returns where that begins.
+func (c *memCursor) adopt(from id.Offset) (begin id.Offset) {
 	l := c.log
-	for i := 0; i < l.ring.count && l.ring.at(i).end <= l.readable; i++ {
+	begin = from
+	for i := l.ring.find(from); i < l.ring.count && l.ring.at(i).end <= l.readable; i++ {
 		s := l.ring.at(i)
+		begin = min(begin, s.batch.Base)
 		s.refs++
 		c.win.take(1, int64(s.batch.Size()))
 	}
 	if c.lags() {
 		l.opts.Readers.lagging.Add(1)
 	}
+	return begin
 }
 
+// Start implements Cursor.
+func (c *memCursor) Start() id.Offset { return c.start }
+
+// Live implements Cursor.
+func (c *memCursor) Live() id.Offset { return c.live }
+
 // Take implements Cursor.
-func (c *memCursor) Take(maxBatches, maxBytes int, dst []*batch.Batch) (Page, error) {
+func (c *memCursor) Take(_ context.Context, maxBatches, maxBytes int, dst []*batch.Batch) (Page, error) {
 	l := c.log
 	l.mu.Lock()
 	defer l.mu.Unlock()

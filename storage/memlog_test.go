@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -40,13 +41,21 @@ func (l *MemLog) publish(n, size int) {
 }
 
 func register(l *MemLog, start Start, capacity int) Cursor {
-	return l.Register(CursorOptions{Start: start, Capacity: capacity, Ring: func() {}})
+	return must(l.Register(CursorOptions{Start: start, Capacity: capacity, Ring: func() {}}))
+}
+
+// must is for a registration that cannot be refused.
+func must(c Cursor, err error) Cursor {
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // all takes everything that is queued.
 func all(c Cursor) (bases []id.Offset, lost uint64) {
 	for {
-		page, err := c.Take(7, 1<<20, nil)
+		page, err := c.Take(context.Background(), 7, 1<<20, nil)
 		lost += page.Lost
 		if err != nil || len(page.Batches) == 0 && page.Lost == 0 {
 			return bases, lost
@@ -146,7 +155,7 @@ func TestCloseWakesReadersWhichGetWhatWasQueuedFirst(t *testing.T) {
 	r := readersOf()
 	l := NewMemLog(0, MemLogOptions{MaxBatches: 4, MaxBytes: 1 << 20, Budget: budget, Readers: r})
 	rung := 0
-	waits, reads := l.Register(CursorOptions{Capacity: 9, Ring: func() { rung++ }}), register(l, StartLatest, 9)
+	waits, reads := must(l.Register(CursorOptions{Capacity: 9, Ring: func() { rung++ }})), register(l, StartLatest, 9)
 	l.publish(1, 1)
 	all(waits)
 	if !waits.Arm(1, 1) {
@@ -162,12 +171,12 @@ func TestCloseWakesReadersWhichGetWhatWasQueuedFirst(t *testing.T) {
 	}
 	l.Append([]*batch.Batch{claimed(1, 1, 1)}) // the shard may be in the middle of a turn
 	l.SetReadable(2)
-	if page, err := reads.Take(9, 1000, nil); err != nil || len(page.Batches) != 1 || page.Next != 1 {
+	if page, err := reads.Take(context.Background(), 9, 1000, nil); err != nil || len(page.Batches) != 1 || page.Next != 1 {
 		t.Fatalf("read %+v, %v; want what was queued", page, err)
 	}
 	var closed *ClosedError
 	for _, c := range []Cursor{reads, waits, register(l, StartEarliest, 1)} {
-		if _, err := c.Take(9, 1000, nil); !errors.As(err, &closed) || closed.Reason != ClosedDeleted || c.Arm(1, 1) {
+		if _, err := c.Take(context.Background(), 9, 1000, nil); !errors.As(err, &closed) || closed.Reason != ClosedDeleted || c.Arm(1, 1) {
 			t.Fatalf("read: %v, want closed: deleted", err)
 		}
 		c.Release()
@@ -182,7 +191,7 @@ func TestAPageHoldsNoMoreThanAskedForButAtLeastOneBatch(t *testing.T) {
 	l.publish(10, 1000)
 	for _, q := range []struct{ batches, bytes, want int }{{3, 1 << 20, 3}, {100, 2 * (1000 + batch.Overhead), 2}, {100, 1, 1}} {
 		c := register(l, StartEarliest, 1)
-		if page, _ := c.Take(q.batches, q.bytes, nil); len(page.Batches) != q.want || page.Next != id.Offset(q.want) {
+		if page, _ := c.Take(context.Background(), q.batches, q.bytes, nil); len(page.Batches) != q.want || page.Next != id.Offset(q.want) {
 			t.Errorf("%d batches up to %d for %+v", len(page.Batches), page.Next, q)
 		}
 		c.Release()
@@ -211,11 +220,11 @@ func TestConcurrentReadersEachSeeEveryRecordInOrder(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range readers {
 		rang := make(chan struct{}, 1)
-		c := l.Register(CursorOptions{Capacity: 1 + 7*n, Ring: func() { rang <- struct{}{} }})
+		c := must(l.Register(CursorOptions{Capacity: 1 + 7*n, Ring: func() { rang <- struct{}{} }}))
 		wg.Go(func() {
 			defer c.Release()
 			for next := id.Offset(0); next < records; {
-				page, err := c.Take(64, 1<<20, nil)
+				page, err := c.Take(context.Background(), 64, 1<<20, nil)
 				if err != nil || page.Lost > 0 {
 					t.Errorf("read at %d: %v, %d lost", next, err, page.Lost)
 					return
@@ -266,7 +275,7 @@ func BenchmarkMemLogAppendAndRead(b *testing.B) {
 		one[0] = claimed(id.Offset(i), 1, 0)
 		l.Append(one)
 		l.SetReadable(id.Offset(i + 1))
-		page, _ := c.Take(64, 1<<20, dst)
+		page, _ := c.Take(context.Background(), 64, 1<<20, dst)
 		dst = page.Batches
 	}
 }

@@ -22,7 +22,7 @@ func (c *memCursor) offerOne(s *slot) {
 	case c.beyond == 0 && c.reaches(size):
 		c.win.take(1, size)
 		s.refs++
-	case c.log.opts.Readers.Policy() == Block:
+	case c.log.policy == Block:
 		if c.beyond == 0 {
 			c.limit = s.batch.Base
 		}
@@ -115,7 +115,11 @@ func (c *memCursor) cutOne(b *batch.Batch) {
 	c.drop(Drop{From: b.Base, To: b.End(), Records: n, Why: BudgetUsed})
 }
 
+// drop counts a loss. What can be read elsewhere is none.
 func (c *memCursor) drop(d Drop) {
+	if c.log.policy == CatchUp && d.Why != NotPassedOn {
+		return
+	}
 	d.Owner = c.opts.Owner
 	c.dropped += d.Records
 	c.log.opts.Readers.drop(d)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/felixd/felixd/storage/batch"
@@ -11,8 +12,9 @@ import (
 type Reader interface {
 	// Bounds returns the oldest offset that can be read and the offset after the newest readable record.
 	Bounds() (oldest, end id.Offset)
-	// Register adds a reader. What becomes readable from now on is for it; Release must be called once.
-	Register(o CursorOptions) Cursor
+	// Register adds a reader. What becomes readable from now on is for it; Release must be called once. The error is a
+	// *TooOldError or an *InFutureError, and only for StartOffset.
+	Register(o CursorOptions) (Cursor, error)
 	// Cursors returns the state of at most limit readers with a number above after, in the order of their numbers.
 	Cursors(after uint64, limit int) []CursorState
 }
@@ -26,11 +28,15 @@ const (
 	// StartEarliest begins with the oldest batch the log holds. That history is the reader's whatever its size; its window counts
 	// it, so that nothing further is queued until enough of it was read.
 	StartEarliest
+	// StartOffset begins with the record at CursorOptions.Offset. A log in memory knows only what its ring holds.
+	StartOffset
 )
 
 // CursorOptions is what a reader registers with.
 type CursorOptions struct {
 	Start Start
+	// Offset is where StartOffset begins: at most the readable end, which is to wait for what comes.
+	Offset id.Offset
 	// Capacity is how many batches may be queued for the reader, those in its hand included; at least 1.
 	Capacity int
 	// Ring is called when what the reader has armed for is there, with the lock of the log held: it must not block and must
@@ -48,14 +54,20 @@ type CursorOptions struct {
 type Cursor interface {
 	// Take returns the next batches: at least one if any is queued, none behind a hole, and no further one that would
 	// exceed maxBatches or maxBytes. dst is reused for the result. An empty page without Lost means that nothing is queued:
-	// Arm. The error is a *ClosedError once the log is closed and everything queued was taken.
-	Take(maxBatches, maxBytes int, dst []*batch.Batch) (Page, error)
+	// Arm. The first batch of a reader begins where the reader does, later ones where they were written. It may wait for the disk,
+	// until ctx is done. The error is a *ClosedError once the log is closed and everything queued was taken, a *TooOldError once
+	// retention has removed what comes next, and otherwise says what is wrong with the log or the disk.
+	Take(ctx context.Context, maxBatches, maxBytes int, dst []*batch.Batch) (Page, error)
 	// Arm has the reader rung once, when as many batches or bytes are queued as it names, or when the log closes. It returns
 	// false, and rings nobody, when that is so already. A reader that waits for the first batch costs a commit nothing but
 	// its wake.
 	Arm(batches int, bytes int64) bool
 	// Disarm takes Arm back. Afterwards the reader is not rung any more.
 	Disarm()
+	// Start is where the reader began, and Live the readable end at that moment: what lies between them is history, what comes
+	// from Live on is live.
+	Start() id.Offset
+	Live() id.Offset
 	// Drop counts records that the reader took and could not pass on.
 	Drop(records uint64)
 	// Release ends the registration. What was queued is let go, and publishers that waited for this reader go on.
@@ -73,6 +85,34 @@ type Page struct {
 	Next id.Offset
 	// Lost counts the records that it does not get.
 	Lost uint64
+}
+
+// History is the whole of a durable log, read a piece at a time and without a registration.
+type History interface {
+	// Bounds returns the oldest offset that can be read and the offset after the newest readable record.
+	Bounds() (oldest, end id.Offset)
+	// Read returns whole batches, all kinds of them, the first of which holds from; none that begins at or past end or past the
+	// readable end, at most maxBatches, and after the first one no more than maxBytes of them. dst is reused for the result. It may
+	// wait for the disk, until ctx is done. The error is a *TooOldError below the oldest offset, a *ClosedError, or says what is wrong
+	// with the log or the disk.
+	Read(ctx context.Context, from, end id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) ([]*batch.Batch, error)
+	// OffsetForTime returns the first readable offset whose batch was appended at or after a time in microseconds since the Unix
+	// epoch; false when none is that recent. Clocks that were set back make it approximate.
+	OffsetForTime(ctx context.Context, micros uint64) (o id.Offset, ok bool, err error)
+}
+
+// TooOldError says that a log does not hold an offset any more: begin at Oldest.
+type TooOldError struct{ Requested, Oldest id.Offset }
+
+func (e *TooOldError) Error() string {
+	return fmt.Sprintf("read log: offset %d is too old: the oldest one kept is %d", e.Requested, e.Oldest)
+}
+
+// InFutureError says that a log has not come to an offset yet: begin at most at Tail.
+type InFutureError struct{ Requested, Tail id.Offset }
+
+func (e *InFutureError) Error() string {
+	return fmt.Sprintf("read log: offset %d is in the future: the next one is %d", e.Requested, e.Tail)
 }
 
 // CursorState describes one reader.

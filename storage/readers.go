@@ -57,6 +57,9 @@ func NewReaders(o ReaderOptions) *Readers {
 	return &Readers{opts: o}
 }
 
+// Number gives a new reader its number.
+func (r *Readers) Number() uint64 { return r.numbered.Add(1) }
+
 // Policy is what happens to a batch that arrives at a full window.
 func (r *Readers) Policy() Policy { return r.opts.Policy }
 
@@ -69,6 +72,9 @@ func (r *Readers) Lagging() int64 { return r.lagging.Load() }
 
 // Dropped counts the records that readers did not get, since the node began. A record that two readers missed counts twice.
 func (r *Readers) Dropped() uint64 { return r.dropped.Load() }
+
+// Lose counts a loss, and tells of it.
+func (r *Readers) Lose(d Drop) { r.drop(d) }
 
 func (r *Readers) drop(d Drop) {
 	r.dropped.Add(d.Records)

@@ -38,6 +38,15 @@ func (r *ring) pop() slot {
 	return s
 }
 
+// popNewest removes the newest slot and returns it.
+func (r *ring) popNewest() slot {
+	s := *r.at(r.count - 1)
+	*r.at(r.count - 1) = slot{}
+	r.count--
+	r.bytes -= int64(s.batch.Size())
+	return s
+}
+
 func (r *ring) resize(n int) {
 	next := make([]slot, n)
 	for i := range r.count {

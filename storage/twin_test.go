@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -232,7 +233,7 @@ func TestMemLogBehavesLikeItsNaiveTwin(t *testing.T) {
 						x.told = x.queue[0].Base
 					}
 				}
-				x.cursor = l.Register(o)
+				x.cursor = must(l.Register(o))
 				m.readers = append(m.readers, x)
 			},
 			"take": func(t *rapid.T) {
@@ -242,7 +243,7 @@ func TestMemLogBehavesLikeItsNaiveTwin(t *testing.T) {
 				most := rapid.IntRange(1, 5).Draw(t, "most")
 				x.finish(m.window)
 				want, wantLost := x.take(m.end(), most)
-				page, err := x.cursor.Take(most, 1<<40, nil)
+				page, err := x.cursor.Take(context.Background(), most, 1<<40, nil)
 				var got []id.Offset
 				for _, b := range page.Batches {
 					got = append(got, b.Base)
@@ -312,7 +313,7 @@ func TestASmallBudgetCostsReadersRecordsAndNeverCountsThemWrong(t *testing.T) {
 			list = append(list, &reader{cursor: register(l, StartLatest, rapid.IntRange(1, 30).Draw(t, "capacity"))})
 		}
 		take := func(t *rapid.T, x *reader, most int) bool {
-			page, err := x.cursor.Take(most, 1<<40, nil)
+			page, err := x.cursor.Take(context.Background(), most, 1<<40, nil)
 			if err != nil || page.From != x.next || page.Lost > page.Next.Since(x.next) {
 				t.Fatalf("after %d: %+v, %v", x.next, page, err)
 			}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -40,7 +41,7 @@ func TestDropsBeginAtTheBatchBehindTheCapacity(t *testing.T) {
 		c := register(l, StartLatest, 8)
 		l.publish(8, 10)
 		if hand > 0 {
-			if page, err := c.Take(hand, 1<<20, nil); err != nil || len(page.Batches) != hand {
+			if page, err := c.Take(context.Background(), hand, 1<<20, nil); err != nil || len(page.Batches) != hand {
 				t.Fatalf("took %d, %v", len(page.Batches), err)
 			}
 		}
@@ -97,7 +98,7 @@ func TestAReaderOfHalfTheRateKeepsItsOwnRate(t *testing.T) {
 		l.publish(2*capacity, 10)
 		for i := range want {
 			l.publish(2, 10) // while one is being written
-			page, err := c.Take(1, 1<<20, nil)
+			page, err := c.Take(context.Background(), 1, 1<<20, nil)
 			if err != nil || len(page.Batches) != 1 {
 				t.Fatalf("capacity %d: after %d of its steps the reader found %d batches, %v", capacity, i, len(page.Batches), err)
 			}
@@ -125,7 +126,7 @@ func TestATrickleBehindABurstIsNotLost(t *testing.T) {
 	l.publish(150, 10)
 	burst := r.Dropped()
 	for range 50 {
-		if _, err := c.Take(1, 1<<20, nil); err != nil {
+		if _, err := c.Take(context.Background(), 1, 1<<20, nil); err != nil {
 			t.Fatal(err)
 		}
 		l.publish(1, 10)
@@ -139,18 +140,18 @@ func TestHolesAreNotedWithWhereTheyLieAndWhoseTheyAre(t *testing.T) {
 	var drops []Drop
 	r := readersOf(func(o *ReaderOptions) { o.Dropped = func(d Drop) { drops = append(drops, d) } })
 	l := logOf(100, r)
-	c := l.Register(CursorOptions{Capacity: 1, Ring: func() {}, Owner: "alice"})
+	c := must(l.Register(CursorOptions{Capacity: 1, Ring: func() {}, Owner: "alice"}))
 	l.Append([]*batch.Batch{claimed(0, 2, 1), claimed(2, 3, 1), {Base: 5, Count: 7, Kind: batch.GenerationStart}})
 	l.SetReadable(12)
 	c.Drop(1)
 	if want := []Drop{{"alice", 2, 5, 3, WindowFull}, {"alice", 5, 12, 0, WindowFull}, {"alice", 0, 0, 1, NotPassedOn}}; !slices.Equal(drops, want) {
 		t.Errorf("heard of %v, want %v", drops, want)
 	}
-	page, err := c.Take(9, 1000, nil)
+	page, err := c.Take(context.Background(), 9, 1000, nil)
 	if err != nil || page.Lost != 0 || page.From != 0 || page.Next != 2 {
 		t.Errorf("%+v, %v", page, err)
 	}
-	if page, err = c.Take(9, 1000, nil); err != nil || page.From != 2 || page.Next != 12 || page.Lost != 3 || len(page.Batches) != 0 {
+	if page, err = c.Take(context.Background(), 9, 1000, nil); err != nil || page.From != 2 || page.Next != 12 || page.Lost != 3 || len(page.Batches) != 0 {
 		t.Errorf("a hole that nothing follows yet: %+v, %v; want it told at once", page, err)
 	}
 	if !c.Arm(1, 1) {
@@ -198,11 +199,11 @@ func TestNoMoreThanFourHolesAreNotedAheadOfAReader(t *testing.T) {
 	if got := l.Cursors(0, 1)[0].Queued; got != 4 {
 		t.Fatalf("%d small batches are queued, want 4: one before each hole", got)
 	}
-	if page, err := c.Take(9, 1<<20, nil); err != nil || len(page.Batches) != 1 {
+	if page, err := c.Take(context.Background(), 9, 1<<20, nil); err != nil || len(page.Batches) != 1 {
 		t.Fatalf("%+v, %v", page, err)
 	}
 	l.publish(1, 10) // the reader has not passed the oldest hole yet
-	page, err := c.Take(9, 1<<20, nil)
+	page, err := c.Take(context.Background(), 9, 1<<20, nil)
 	if err != nil || page.From != 1 || page.Lost != 1 || len(page.Batches) != 1 || page.Next != 3 {
 		t.Fatalf("%+v, %v", page, err)
 	}
@@ -217,7 +218,7 @@ func TestAReaderThatIsSetUpOrArmedWronglyPanics(t *testing.T) {
 	l := logOf(4, readersOf())
 	for name, f := range map[string]func(){
 		"no capacity":       func() { register(l, StartLatest, 0) },
-		"nothing to ring":   func() { l.Register(CursorOptions{Capacity: 1}) },
+		"nothing to ring":   func() { _, _ = l.Register(CursorOptions{Capacity: 1}) },
 		"a log for a fold":  func() { register(NewMemLog(0, MemLogOptions{}), StartLatest, 1) },
 		"armed twice":       func() { c := register(l, StartLatest, 1); c.Arm(1, 1); c.Arm(1, 1) },
 		"armed twice, more": func() { c := register(l, StartLatest, 9); c.Arm(5, 1); c.Arm(1, 1) },

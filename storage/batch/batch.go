@@ -4,7 +4,9 @@
 package batch
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/felixd/felixd/wire/id"
 )
@@ -45,7 +47,8 @@ func (k Kind) Visible() bool { return k == Records || k == Commit }
 //
 //  1. Count >= 1 and the offsets Base .. Base+Count-1 belong to it alone;
 //  2. Generation is the one under which they were claimed;
-//  3. Body holds Count records as (u32 length, payload) and is never written again: readers and subscribers share it.
+//  3. Body holds Count records as (u32 length, payload) and is never written again: readers and subscribers share it. In a Commit, changes
+//     of state follow behind its one record; other kinds that clients do not see have a body of their own form.
 type Batch struct {
 	Base         id.Offset
 	Count        uint32
@@ -58,10 +61,14 @@ type Batch struct {
 
 	// Body is the event region. It belongs to the batch.
 	Body []byte
-	// PayloadBytes is the sum of the payload lengths in Body, without framing.
+	// Sum is the CRC-32C of Body, if Summed says that it was computed: by whoever made the batch, or by the log that stores it. It tells
+	// two contents of one numbered publish apart.
+	Sum    uint32
+	Summed bool
+	// PayloadBytes is the sum of the payload lengths in Region, without framing.
 	PayloadBytes int
-	// Framed, when not nil, is Body with a complete frame header in front of it: the bytes that most readers are sent,
-	// ready made. Framed[len(Framed)-len(Body):] is Body.
+	// Framed, when not nil, is Region with a complete frame header in front of it: the bytes that most readers are sent,
+	// ready made. Framed[len(Framed)-len(Region()):] is Region().
 	Framed []byte
 	// Cut, when not nil, is the same for a body that is too large for one frame: headers and parts of Body in turn, to be
 	// sent one after the other.
@@ -82,3 +89,45 @@ func (b *Batch) Size() int {
 
 // Overhead is the allowance per batch for its structure and its place in a ring or index, in bytes.
 const Overhead = 256
+
+// Region is what clients see of the body: Count records as (u32 length, payload). It is shared with Body. A body that is cut off inside a
+// commit's event is a broken invariant of whoever made or read the batch.
+func (b *Batch) Region() []byte {
+	if b.Kind != Commit {
+		return b.Body
+	}
+	return b.Body[:recordOverhead+int(binary.BigEndian.Uint32(b.Body))]
+}
+
+// From returns the part of a batch that begins at offset o: the batch itself if it begins there or later, or has no records that could be
+// told apart. o lies before its end. The bytes are shared; a body without them is a broken invariant of whoever made or read the batch.
+func (b *Batch) From(o id.Offset) *Batch {
+	if b.Base >= o || b.Kind != Records {
+		return b
+	}
+	part := *b
+	for ; part.Base < o; part.Base, part.Count = part.Base.Add(1), part.Count-1 {
+		n := int(binary.BigEndian.Uint32(part.Body))
+		part.Body = part.Body[recordOverhead+n:]
+		part.PayloadBytes -= n
+	}
+	part.Framed, part.Cut, part.Sum, part.Summed = nil, nil, 0, false
+	return &part
+}
+
+// recordOverhead is the length in front of each record of a region, in bytes.
+const recordOverhead = 4
+
+// castagnoli is the polynomial of CRC-32C, RFC 3720 appendix B.4.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is the CRC-32C of a body, see Sum.
+func Checksum(body []byte) uint32 { return crc32.Checksum(body, castagnoli) }
+
+// Summarize computes Sum unless it is there.
+func (b *Batch) Summarize() uint32 {
+	if !b.Summed {
+		b.Sum, b.Summed = Checksum(b.Body), true
+	}
+	return b.Sum
+}
