@@ -1,0 +1,155 @@
+package disklog
+
+import (
+	"errors"
+	iofs "io/fs"
+
+	"github.com/felixd/felixd/storage/segment"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// apply carries out a plan. Each step is durable before the next one, so that a crash in between leaves what a plan can be made of.
+//
+// First of all the names become durable that the plan saw: a process that was killed may have made or removed some and not come to syncing
+// them, and what they mean is about to be relied on.
+func (o *opening) apply(p *segment.Plan) error {
+	s := o.store
+	if err := o.sync(s.fs.SyncDir(o.dir)); err != nil {
+		return err
+	}
+	if err := o.relyOnMark(p); err != nil {
+		return err
+	}
+	for _, name := range p.Delete {
+		if err := s.fs.Remove(join(o.dir, name)); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+			return err
+		}
+		if err := o.sync(s.fs.SyncDir(o.dir)); err != nil {
+			return err
+		}
+	}
+	if err := o.settleNewest(p); err != nil {
+		return err
+	}
+	if p.Create != nil {
+		p.Create.CreatedMicros = uint64(s.opts.Exec.Now().UnixMicro())
+		f, bySync, err := s.makeSegment(o.dir, p.Create)
+		if bySync {
+			return o.sync(err)
+		}
+		if err != nil {
+			return err
+		}
+		f.Close()
+		p.Segments = append(p.Segments, segment.Found{
+			Header: *p.Create, Name: segment.FileName(p.Create.ID), End: p.Create.Base, DataEnd: segment.HeaderSize, Size: segment.HeaderSize,
+			FileSum: segment.Sum(segment.AppendHeader(nil, p.Create)),
+		})
+	}
+	newest := &p.Segments[len(p.Segments)-1]
+	if err := o.dropAhead(o.listed, segment.SaltOf(p.Meta.Log), newest.End); err != nil {
+		return err
+	}
+	return o.putMark(p)
+}
+
+// relyOnMark makes the mark durable as it was read, if anything is about to be done because of it: to remove what it has given up, while a
+// power cut could bring back one that vouches for that, would make a log that looks as if it had lost it.
+func (o *opening) relyOnMark(p *segment.Plan) error {
+	if p.Mark == nil || len(p.Delete) == 0 && p.Cut == nil && p.Create == nil && p.Mark.Synced > segment.HeaderSize {
+		return nil
+	}
+	f, err := o.store.fs.Open(join(o.dir, segment.MarkName), true)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return o.sync(f.Sync())
+}
+
+// settleNewest cuts the newest segment where the plan says so, and makes what stays of it durable if the mark does not say it is: what
+// is read back from the system's memory after a process has died may not have reached the device. A reset names its segment before that is made.
+func (o *opening) settleNewest(p *segment.Plan) error {
+	if len(p.Segments) == 0 {
+		return nil
+	}
+	newest := &p.Segments[len(p.Segments)-1]
+	vouched := p.Mark != nil && !p.Mark.Reset && p.Mark.Segment == newest.ID && p.Mark.Synced == newest.Size
+	if p.Cut == nil && vouched {
+		return nil
+	}
+	f, err := o.store.fs.Open(join(o.dir, newest.Name), true)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if p.Cut != nil {
+		if p.Cut.Segment != newest.ID {
+			panic("disklog: the plan cuts a segment that is not the newest")
+		}
+		if err := f.Truncate(p.Cut.Size); err != nil {
+			return err
+		}
+	}
+	return o.sync(f.Sync())
+}
+
+// putMark makes the mark say what is there now.
+func (o *opening) putMark(p *segment.Plan) error {
+	newest := &p.Segments[len(p.Segments)-1]
+	m := segment.Mark{Segment: newest.ID, Synced: newest.Size, Oldest: p.Segments[0].ID, Base: newest.Base}
+	had := p.Mark
+	p.Mark = &m
+	if had != nil && *had == m {
+		return nil
+	}
+	content := segment.AppendMark(nil, segment.SaltOf(p.Meta.Log), &m)
+	if had == nil {
+		return o.small(segment.MarkName, content)
+	}
+	f, err := o.store.fs.Open(join(o.dir, segment.MarkName), true)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	return o.sync(f.Sync())
+}
+
+// log makes the open log out of an applied plan.
+func (o *opening) log(p *segment.Plan, n Notify) *Log {
+	l := &Log{
+		store: o.store, notify: n, kept: p.Replica, retain: o.spec.Retention,
+		spec: &place{
+			shard: o.spec.shardName(), dir: o.dir, log: p.Meta.Log, salt: segment.SaltOf(p.Meta.Log), nameHash: p.Meta.NameHash,
+			compress: o.spec.Compress,
+		},
+		recovery: &RecoveryInfo{TruncatedBytes: p.TruncatedBytes, Repaired: p.Repaired, Segments: len(p.Segments), Created: o.created},
+	}
+	l.mark.now = *p.Mark
+	l.segs = make([]segmentMeta, len(p.Segments))
+	for i := range p.Segments {
+		f := &p.Segments[i]
+		l.segs[i] = segmentMeta{
+			id: f.ID, base: f.Base, end: f.End, bytes: f.DataEnd, least: f.MinMicros, greatest: f.MaxMicros, batches: f.Batches,
+			sum: f.FileSum, summed: true, sealed: f.Sealed,
+		}
+	}
+	tail := l.last().end
+	l.nextBase = tail
+	l.base.Store(uint64(l.segs[0].base))
+	l.durable.Store(uint64(tail))
+	l.tail.Store(uint64(tail))
+	o.saveIndexes(p, l)
+	return l
+}
+
+// saveIndexes writes the index of the newest segment if what is there cannot be used. Those of others are made when they are read.
+func (o *opening) saveIndexes(p *segment.Plan, l *Log) {
+	newest := &p.Segments[len(p.Segments)-1]
+	if newest.Rebuild && p.Create == nil && p.Index.ID == newest.ID && newest.End > id.Offset(newest.Base) {
+		l.saveIndex(&p.Index)
+	}
+}

@@ -1,0 +1,45 @@
+package crashtest
+
+import (
+	"testing"
+
+	"github.com/felixd/felixd/storage/disklog"
+)
+
+func TestNoAcknowledgedBatchIsLostAtAnyOperation(t *testing.T) {
+	for seed := range uint64(4) {
+		r, err := Run(Options{Seed: seed, Steps: 60, Cuts: 3, Disrupt: seed%2 == 1})
+		t.Logf("seed %d: %+v", seed, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Truncated == 0 || r.Acked == 0 {
+			t.Fatalf("it proves little: %+v", r)
+		}
+	}
+}
+
+func TestWhatIsWrittenSurvivesAKillInEveryMode(t *testing.T) {
+	for _, mode := range []disklog.FsyncMode{disklog.Periodic, disklog.None} {
+		r, err := Run(Options{Seed: 11, Steps: 60, Cuts: 2, Fsync: mode, Disrupt: true})
+		t.Logf("%s: %+v", mode, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNoAcknowledgedBatchIsLostOnADiskThatFails(t *testing.T) {
+	var refused, poisoned int
+	for seed := range uint64(4) {
+		r, err := Run(Options{Seed: 40 + seed, Steps: 120, Cuts: 1, Stride: 3, Disrupt: true, Faults: true})
+		t.Logf("seed %d: %+v", seed, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused, poisoned = refused+r.Refused, poisoned+r.Poisoned
+	}
+	if refused < 5 || poisoned < 2 {
+		t.Fatalf("it proves little: %d refused, %d poisoned", refused, poisoned)
+	}
+}

@@ -1,0 +1,58 @@
+package disklog
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	"github.com/felixd/felixd/storage/segment"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// Kind is what a log holds. Each kind has a root of its own, so that a cache and a stream of one name never meet.
+type Kind = segment.LogKind
+
+// The kinds of logs, see package segment.
+const (
+	Stream      = segment.Stream
+	Cache       = segment.Cache
+	CountersLog = segment.Counters
+	Groups      = segment.Groups
+	DeadLetters = segment.DeadLetters
+)
+
+// Spec says which log is meant and how it is kept.
+type Spec struct {
+	Kind                    Kind
+	Tenant, Namespace, Name string
+	Shard                   uint32
+	Incarnation             id.Incarnation // of the stream or cache: one made again under the same name has another
+	Generation              id.Generation  // recorded in a new log as the one it was made under
+	// Log is the id the log is known by. Zero: it may not exist yet, and is made if so.
+	Log       id.LogID
+	Retention Retention
+	// Compress has CompressSealed rewrite this log's sealed segments.
+	Compress bool
+}
+
+// Retention bounds what a log keeps. Whole sealed segments go, oldest first; zero means no bound.
+type Retention struct {
+	Bytes int64         // segments go while the log is larger
+	Age   time.Duration // segments go whose newest record is older
+}
+
+func (s *Spec) key() *segment.Key {
+	return &segment.Key{Tenant: s.Tenant, Namespace: s.Namespace, Name: s.Name, Shard: s.Shard}
+}
+
+// Dir is the directory of a log below the store's root.
+func (s *Spec) Dir() string {
+	return path.Join(s.Kind.Root(), segment.DirName(s.key(), s.Incarnation))
+}
+
+func (s *Spec) nameHash() uint64 { return segment.NameHash(s.key().Hash(), s.Kind) }
+
+// shardName is how errors call the log.
+func (s *Spec) shardName() string {
+	return fmt.Sprintf("%s %s/%s/%s shard %d", s.Kind, s.Tenant, s.Namespace, s.Name, s.Shard)
+}
