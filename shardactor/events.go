@@ -40,3 +40,107 @@ func (e shardFailed) Level() slog.Level { return slog.LevelError }
 func (e shardFailed) Attrs() []slog.Attr {
 	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("panic", e.panic), slog.Duration("retry_in", e.retryIn)}
 }
+
+// diskStalled: a write or sync of a shard's log takes suspiciously long; back says that it ended.
+type diskStalled struct {
+	shard id.ShardID
+	name  string
+	back  bool
+}
+
+func (e diskStalled) EventName() string {
+	if e.back {
+		return "disk_back"
+	}
+	return "disk_stalled"
+}
+func (e diskStalled) Level() slog.Level { return slog.LevelWarn }
+func (e diskStalled) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name)}
+}
+
+// shardPoisonedSeen: a sync of a shard's log failed. Nothing is acknowledged until a new process has read the disk.
+type shardPoisonedSeen struct {
+	shard id.ShardID
+	name  string
+	err   error
+}
+
+func (e shardPoisonedSeen) EventName() string { return "shard_poisoned" }
+func (e shardPoisonedSeen) Level() slog.Level { return slog.LevelError }
+func (e shardPoisonedSeen) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("error", e.err.Error())}
+}
+
+// shardDamagedSeen: what a shard's log holds cannot be used.
+type shardDamagedSeen struct {
+	shard       id.ShardID
+	name        string
+	err         error
+	quarantined bool // the node stays up without it
+}
+
+func (e shardDamagedSeen) EventName() string { return "shard_damaged" }
+func (e shardDamagedSeen) Level() slog.Level { return slog.LevelError }
+func (e shardDamagedSeen) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.Bool("quarantined", e.quarantined), slog.String("error", e.err.Error())}
+}
+
+// shardOpenFailed: a shard's log could not be opened.
+type shardOpenFailed struct {
+	shard id.ShardID
+	name  string
+	err   error
+}
+
+func (e shardOpenFailed) EventName() string { return "shard_open_failed" }
+func (e shardOpenFailed) Level() slog.Level { return slog.LevelError }
+func (e shardOpenFailed) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("error", e.err.Error())}
+}
+
+// filesFailed: the files of a log could not be closed, or set aside, in good order. The next open finds out what is left.
+type filesFailed struct {
+	shard id.ShardID
+	name  string
+	aside bool
+	err   error
+}
+
+func (e filesFailed) EventName() string {
+	if e.aside {
+		return "log_not_set_aside"
+	}
+	return "log_not_closed"
+}
+func (e filesFailed) Level() slog.Level { return slog.LevelWarn }
+func (e filesFailed) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("error", e.err.Error())}
+}
+
+// logChecking: the log of a shard is being read before it is opened, and it takes a while.
+type logChecking struct {
+	shard       id.ShardID
+	name        string
+	done, total int64 // bytes
+}
+
+func (e logChecking) EventName() string { return "log_checking" }
+func (e logChecking) Level() slog.Level { return slog.LevelInfo }
+func (e logChecking) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.Int64("bytes", e.done), slog.Int64("of", e.total)}
+}
+
+// logRecovered: the end of a log was cut off, as a crash in the middle of an append leaves it, or something else of it was repaired.
+type logRecovered struct {
+	shard    id.ShardID
+	name     string
+	cut      int64 // bytes
+	repaired string
+}
+
+func (e logRecovered) EventName() string { return "log_recovered" }
+func (e logRecovered) Level() slog.Level { return slog.LevelWarn }
+func (e logRecovered) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.Int64("cut_bytes", e.cut), slog.String("repaired", e.repaired)}
+}

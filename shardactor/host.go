@@ -1,7 +1,6 @@
 package shardactor
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/felixd/felixd/actors"
@@ -9,7 +8,6 @@ import (
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -34,15 +32,20 @@ type HostOptions struct {
 	// Readers are the rules for the readers of all streams. Their policy is one that a log in memory can follow.
 	Readers *storage.Readers
 	// RingBatches and RingBytes bound one ephemeral stream shard.
+	// RingBatches and RingBytes bound what one stream shard keeps in memory for its readers: everything it has if it is ephemeral, the
+	// newest of it if it is durable.
 	RingBatches int
 	RingBytes   int64
-	Events      actors.EventSink
-	Metrics     *Metrics
+	// Disks keeps the durable streams; nil refuses them.
+	Disks   *Disks
+	Events  actors.EventSink
+	Metrics *Metrics
 	// Rand draws seeds for eviction; it is used in the Host's turns only.
 	Rand func() uint64
 	// Timings are the stages of requests; nil measures nothing.
 	Timings *stages.Timings
-	// Applied, when not nil, is told the version of a Desired once the table says the same. It must not block.
+	// Applied, when not nil, is told the version of a Desired once the table says the same, and what came with it is open: but never
+	// later than settleMax, so that one slow log holds up nobody else's. It must not block.
 	Applied func(version uint64)
 	// Wrap, when not nil, is put around every shard actor: the way a test injects faults.
 	Wrap func(name route.Name, shard uint32, a actors.Actor) actors.Actor
@@ -65,7 +68,8 @@ func (*DrainAll) hostMessage() {}
 //	blocks   never                                  failure  the node drains and exits: nothing can be served without it
 //
 //	in               from               then
-//	DrainAll         the daemon         every shard drained, then Done
+//	DrainAll         the daemon         every shard drained, its files closed, then Done
+//	look             durable shards     what they have to tell is looked at, see report
 //	DesiredCell      controlplane/watch shards started and stopped, table updated
 //	Terminated       its shards         brought up again, or quarantined after three failures in a minute
 type Host struct {
@@ -75,6 +79,18 @@ type Host struct {
 	children  map[string]*hosted
 	next      id.ShardID
 	draining  *DrainAll
+
+	reports  reports
+	places   map[place]*hosted // who has the files of a durable shard; a shard of the same place waits until they are closed
+	retries  int               // shards that are quarantined
+	closing  int               // files on their way to be closed or set aside
+	settling []*settling
+	unready  int  // shards of the first Desired that are not open yet
+	first    bool // nothing was desired yet
+	ready    bool // and the node has said so
+	janitor  actors.Ref[janitorMessage]
+	cleaning bool        // the janitor lives
+	changed  []*resource // whose targets have to be published at the end of the turn
 }
 
 // resource is one stream or cache that is hosted here.
@@ -82,24 +98,47 @@ type resource struct {
 	assignment route.Assignment
 	entry      *Entry
 	shards     []*hosted
+	changed    bool
+}
+
+// durable reports whether the shards keep their logs on disk. Caches keep theirs in memory.
+func (r *resource) durable() bool {
+	return r.assignment.Durable && r.assignment.Name.Kind == route.Stream
 }
 
 // hosted is one shard. A new incarnation gets a new number, log and view.
 type hosted struct {
 	of       *resource // nil once it was removed
 	index    uint32
-	handle   *Handle
-	log      *storage.MemLog
+	number   id.ShardID
+	ref      Ref
+	right    *right
+	handle   *Handle // nil while it may not be used
+	reason   string  // why not
+	memory   *storage.MemLog
+	view     *reading.MemoryCache
+	disk     *disk    // of the incarnation that has the place
+	logID    id.LogID // of a durable shard, once it is known
 	restarts restarts
 	retryAt  time.Time // not zero while it is quarantined
 	running  bool
+
+	place   place
+	closing bool    // its files are on their way to be closed
+	again   bool    // and it is started when they are
+	aside   bool    // or they are set aside then: it was removed
+	next    *hosted // who waits for the place
+	settles *settling
+	unready bool
 }
 
 // SpawnHost starts the Host of a node.
 func SpawnHost(sys *actors.System, opts HostOptions) (actors.Ref[HostMessage], error) {
 	return actors.Spawn[HostMessage](sys, actors.Spec[HostMessage]{
 		Name: "shards", Kind: "host",
-		New:    func() actors.Actor { return &Host{opts: opts, children: map[string]*hosted{}} },
+		New: func() actors.Actor {
+			return &Host{opts: opts, children: map[string]*hosted{}, places: map[place]*hosted{}, first: true}
+		},
 		Bounds: actors.Bounds{DataItems: 16, DataBytes: 1 << 10, ControlItems: 16},
 		OnUnstepped: func(m HostMessage) {
 			if d, ok := m.(*DrainAll); ok {
@@ -111,6 +150,11 @@ func SpawnHost(sys *actors.System, opts HostOptions) (actors.Ref[HostMessage], e
 
 // Receive is one turn.
 func (h *Host) Receive(t *actors.Turn) {
+	if t.Lifecycle() == actors.Started {
+		ref := actors.RefOf[HostMessage](t)
+		h.reports.ring = func() { _ = ref.Complete(&look{}) } // refused once the host stops: what is closed then, Disks counts
+		h.startJanitor(t)
+	}
 	for _, c := range t.Cells() {
 		if d, ok := c.Value.(route.Desired); ok && h.draining == nil && d.Version > h.version {
 			h.version = d.Version
@@ -121,14 +165,22 @@ func (h *Host) Receive(t *actors.Turn) {
 		h.terminated(t, x)
 	}
 	for _, m := range t.Messages() {
-		if d, ok := m.(*DrainAll); ok {
-			h.drain(d)
+		switch m := m.(type) {
+		case *DrainAll:
+			h.drain(m)
+		case *look:
+			for _, x := range h.reports.take() {
+				h.reported(t, x)
+			}
 		}
 	}
 	if t.Wake() {
 		h.retry(t)
 	}
-	if h.draining != nil && len(h.children) == 0 {
+	h.publish()
+	h.settle(t.Now())
+	h.arm(t)
+	if h.draining != nil && len(h.children) == 0 && h.closing == 0 && !h.cleaning {
 		h.draining.Done()
 		h.draining = &DrainAll{Done: func() {}}
 	}
@@ -139,43 +191,49 @@ func (h *Host) reconcile(t *actors.Turn, want []route.Assignment) {
 	var next []*resource
 	var add []*Entry
 	var remove []route.Name
+	settles := &settling{version: h.version, until: t.Now().Add(settleMax)}
 	i := 0
 	for _, a := range want {
 		for i < len(h.resources) && h.resources[i].assignment.Name.Compare(a.Name) < 0 {
-			remove = append(remove, h.remove(h.resources[i]))
+			remove = append(remove, h.remove(h.resources[i], true))
 			i++
 		}
 		if i < len(h.resources) && h.resources[i].assignment.Name == a.Name {
-			if old := h.resources[i]; old.assignment == a {
+			old := h.resources[i]
+			i++
+			if old.assignment.SameHosting(a) {
+				h.adjust(old, a)
 				next = append(next, old)
-				i++
 				continue
 			}
-			h.remove(h.resources[i]) // same name, another incarnation or shape: replaced in the table below
-			i++
+			// Same name, another incarnation or shape: replaced in the table below. Another shape has the same files.
+			h.remove(old, old.assignment.Incarnation != a.Incarnation)
 		}
-		r := h.host(t, a)
+		r := h.host(t, a, settles)
 		next = append(next, r)
 		add = append(add, r.entry)
 	}
 	for ; i < len(h.resources); i++ {
-		remove = append(remove, h.remove(h.resources[i]))
+		remove = append(remove, h.remove(h.resources[i], true))
 	}
 	h.resources = next
 	h.opts.Table.Update(add, remove)
-	if h.opts.Applied != nil {
-		h.opts.Applied(h.version)
-	}
+	h.settling = append(h.settling, settles)
+	h.first = false
 }
 
-func (h *Host) host(t *actors.Turn, a route.Assignment) *resource {
+func (h *Host) host(t *actors.Turn, a route.Assignment, settles *settling) *resource {
 	r := &resource{assignment: a}
 	for n := uint32(0); n < a.Shards; n++ {
-		s := &hosted{of: r, index: n}
+		s := &hosted{of: r, index: n, logID: a.Log(n)}
 		r.shards = append(r.shards, s)
+		if r.durable() {
+			h.awaited(s, settles)
+		}
 		h.start(t, s)
 	}
 	r.entry = route.NewEntry(a.Name, a.Incarnation, a.Routing, a.Durable, r.targets())
+	r.changed = false
 	return r
 }
 
@@ -183,149 +241,91 @@ func (r *resource) targets() []Target {
 	out := make([]Target, len(r.shards))
 	for i, s := range r.shards {
 		out[i] = Target{Generation: r.assignment.Generation}
-		if s.running {
+		if s.handle != nil {
 			out[i].State, out[i].Shard = route.Local, s.handle
 		} else {
-			out[i].Reason = "not_ready"
+			out[i].Reason = s.reason
 		}
 	}
 	return out
 }
 
-// start brings up one incarnation of a shard.
-func (h *Host) start(t *actors.Turn, s *hosted) {
-	a := s.of.assignment
-	h.next++
-	number := h.next
-	opts := shardOptions{
-		number: number, generation: a.Generation, right: &right{},
-		events: h.opts.Events, name: fmt.Sprintf("%s/%d", a.Name, s.index), metrics: h.opts.Metrics, timings: h.opts.Timings,
+// change has the targets of a resource published at the end of the turn.
+func (h *Host) change(r *resource) {
+	if !r.changed {
+		r.changed = true
+		h.changed = append(h.changed, r)
 	}
-	if a.Name.Kind == route.Cache {
-		// Versions of an in-memory cache begin at the clock, so that one of an earlier life never matches.
-		s.log = storage.NewMemLog(id.Offset(t.Now().UnixMicro()), storage.MemLogOptions{})
-		opts.view = reading.NewMemoryCache(h.opts.Caches, h.opts.Rand())
-	} else {
-		s.log = storage.NewMemLog(0, storage.MemLogOptions{MaxBatches: h.opts.RingBatches, MaxBytes: h.opts.RingBytes, Budget: h.opts.Tails, Readers: h.opts.Readers})
-		opts.blocks = h.opts.Readers.Policy() == storage.Block
+}
+
+func (h *Host) publish() {
+	for _, r := range h.changed {
+		if r.changed && r.entry != nil {
+			r.changed = false
+			r.entry.SetShards(r.targets())
+		}
 	}
-	opts.log = s.log
-	name := number.String()
-	var shard *Shard
-	ref, err := actors.Spawn[Message](t, actors.Spec[Message]{
-		Name: name, Kind: "shard", Tenant: a.Name.Tenant, Bounds: shardBounds,
-		New: func() actors.Actor {
-			shard = newShard(opts)
-			if h.opts.Wrap != nil {
-				return h.opts.Wrap(a.Name, s.index, shard)
+	clear(h.changed)
+	h.changed = h.changed[:0]
+}
+
+// adjust tells running shards what they can follow.
+func (h *Host) adjust(r *resource, a route.Assignment) {
+	keeps := r.assignment.Retention != a.Retention || r.assignment.Compress != a.Compress
+	r.assignment = a
+	for n, s := range r.shards {
+		if reported := a.Log(uint32(n)); !reported.IsZero() {
+			s.logID = reported
+		}
+		if keeps && s.disk != nil {
+			s.disk.keep(h.opts.Disks.retention(a.Retention), a.Compress)
+		}
+	}
+}
+
+// arm arms the one timer for the earliest thing to be done.
+func (h *Host) arm(t *actors.Turn) {
+	var next time.Time
+	sooner := func(at time.Time) {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	if h.retries > 0 {
+		for _, r := range h.resources {
+			for _, s := range r.shards {
+				if !s.retryAt.IsZero() {
+					sooner(s.retryAt)
+				}
 			}
-			return shard
-		},
-		OnUnstepped:  refuseUnstepped,
-		OnUnanswered: func(m Message) { answerUnknown(m, shard.busy) },
-	})
-	if err != nil {
-		panic("shardactor: spawn shard " + name + ": " + err.Error())
-	}
-	s.handle = &Handle{Number: number, Ref: ref, Log: s.log, View: opts.view, right: opts.right}
-	s.running, s.retryAt = true, time.Time{}
-	h.children[name] = s
-}
-
-// remove stops a resource that is not wanted any more. What readers look at is closed when its shards have terminated, since a
-// shard may be in the middle of a turn, and what it answers there is to be readable. The children are forgotten then too.
-func (h *Host) remove(r *resource) route.Name {
-	for _, s := range r.shards {
-		s.of = nil
-		if s.running {
-			s.handle.right.serving.Store(false)
-			s.handle.Ref.Stop()
-		} else if !s.retryAt.IsZero() {
-			h.opts.Metrics.Quarantined.Dec()
 		}
 	}
-	return r.assignment.Name
-}
-
-// end closes what readers look at.
-func (s *hosted) end(reason storage.CloseReason) {
-	s.running = false
-	s.handle.right.serving.Store(false)
-	s.log.Close(reason)
-	if s.handle.View != nil {
-		s.handle.View.Close()
+	if len(h.settling) > 0 {
+		sooner(h.settling[0].until)
 	}
-}
-
-func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
-	s := h.children[x.Name]
-	delete(h.children, x.Name)
-	if s == nil {
-		return
+	if !next.IsZero() {
+		t.ArmWake(next)
 	}
-	if s.of == nil { // removed
-		s.end(storage.ClosedDeleted)
-		return
-	}
-	if h.draining != nil || x.Reason != actors.Panicked {
-		if s.running {
-			s.end(storage.ClosedShutdown)
-		}
-		s.of.entry.SetShards(s.of.targets())
-		return
-	}
-	s.end(storage.ClosedFailed)
-	failed, now := s.handle.Number, t.Now()
-	at, quarantined := s.restarts.failed(now)
-	if quarantined {
-		s.retryAt = at
-		t.ArmWake(at)
-	} else {
-		h.start(t, s)
-	}
-	s.of.entry.SetShards(s.of.targets())
-	h.report(s, shardFailed{shard: failed, panic: panicText(x.Panic), quarantined: quarantined, retryIn: at.Sub(now)})
-}
-
-// report counts a failure and says what became of the shard.
-func (h *Host) report(s *hosted, e shardFailed) {
-	e.name = fmt.Sprintf("%s/%d", s.of.assignment.Name, s.index)
-	h.opts.Metrics.Lost.Inc()
-	if e.quarantined {
-		h.opts.Metrics.Quarantined.Inc()
-	} else {
-		h.opts.Metrics.Restarts.Inc()
-	}
-	h.opts.Events.Emit(e)
-}
-
-func panicText(p *actors.PanicInfo) string {
-	if p == nil {
-		return "unknown"
-	}
-	return p.Error()
 }
 
 // retry brings up what has been quarantined long enough.
 func (h *Host) retry(t *actors.Turn) {
 	now := t.Now()
-	var next time.Time
 	for _, r := range h.resources {
 		for _, s := range r.shards {
-			switch {
-			case s.retryAt.IsZero():
-			case !now.Before(s.retryAt):
-				h.start(t, s)
-				r.entry.SetShards(r.targets())
-				h.opts.Metrics.Quarantined.Dec()
-			case next.IsZero() || s.retryAt.Before(next):
-				next = s.retryAt
+			if s.retryAt.IsZero() || now.Before(s.retryAt) {
+				continue
 			}
+			h.endQuarantine(s)
+			h.startAgain(t, s)
 		}
 	}
-	if !next.IsZero() {
-		t.ArmWake(next)
-	}
+}
+
+func (h *Host) endQuarantine(s *hosted) {
+	s.retryAt = time.Time{}
+	h.retries--
+	h.opts.Metrics.Quarantined.Dec()
 }
 
 // drain lets every shard finish what it claimed.
@@ -335,43 +335,15 @@ func (h *Host) drain(d *DrainAll) {
 		return
 	}
 	h.draining = d
+	h.stopJanitor()
 	for _, r := range h.resources {
 		for _, s := range r.shards {
 			if !s.running {
 				continue
 			}
-			if err := s.handle.Ref.TrySend(&drain{}, 0); err != nil {
-				s.handle.Ref.Stop() // its lane is full: stopping refuses what waits there, and says so to each
+			if err := s.ref.TrySend(&drain{}, 0); err != nil {
+				s.ref.Stop() // its lane is full: stopping refuses what waits there, and says so to each
 			}
 		}
 	}
 }
-
-// refuseUnstepped answers a request that waited in a mailbox that closed: nothing of it happened.
-func refuseUnstepped(m Message) {
-	f := wire.Refuse(wire.CodeShardUnavailable, "the shard stopped before the request was looked at; repeat it")
-	f.Reason = "not_ready"
-	settleFor(m, Answer{Refusal: &f})
-}
-
-// answerUnknown answers a request that a failing shard had looked at: what became of it cannot be told. busy is the one that the shard
-// was busy with when it failed; nil if it was none.
-func answerUnknown(m Message, busy *request) {
-	f := wire.Refuse(wire.CodeUnacknowledged, "the shard failed before it answered; the request may or may not have been done")
-	r, ok := m.(interface{ at() *request })
-	settleFor(m, Answer{Refusal: &f, Caused: ok && busy != nil && r.at() == busy})
-}
-
-func (r *request) at() *request { return r }
-
-func settleFor(m Message, a Answer) {
-	if r, ok := m.(interface {
-		settle(Answer)
-		flush()
-	}); ok {
-		r.settle(a)
-		r.flush()
-	}
-}
-
-func (r *request) flush() { r.Reply.Flush() }

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a Host with everything around it.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	clock   *actors.ManualClock
 	sys     *actors.System
 	table   *Table
@@ -37,23 +37,30 @@ type world struct {
 	readers *storage.Readers
 	applied chan uint64
 	version uint64
+	events  *eventLog
 }
 
 func newWorld(t *testing.T, wrap func(route.Name, uint32, actors.Actor) actors.Actor) *world {
+	return newWorldWith(t, func(_ *world, o *HostOptions) { o.Wrap = wrap })
+}
+
+// newWorldWith is a world whose host has other options.
+func newWorldWith(t testing.TB, change func(*world, *HostOptions)) *world {
 	w := &world{
 		t: t, clock: actors.NewManualClock(time.UnixMilli(1_700_000_000_000)), table: route.NewTable[*Handle](),
-		tails: storage.NewBudget(64 << 20), applied: make(chan uint64, 16),
+		tails: storage.NewBudget(64 << 20), applied: make(chan uint64, 16), events: &eventLog{},
 	}
 	w.sys = actors.NewSystem(actors.Options{Name: "test", Clock: w.clock})
 	caches := reading.NewCachePool(64 << 20)
 	w.readers = storage.NewReaders(storage.ReaderOptions{WindowBytes: 8 << 20, Budget: storage.NewBudget(64 << 20)})
 	w.metrics = NewMetrics(prometheus.NewRegistry(), w.tails, caches, w.readers)
+	o := HostOptions{
+		Table: w.table, Tails: w.tails, Caches: caches, Readers: w.readers, RingBatches: 1024, RingBytes: 8 << 20, Events: w.events,
+		Metrics: w.metrics, Rand: func() uint64 { return 1 }, Applied: func(v uint64) { w.applied <- v },
+	}
+	change(w, &o)
 	var err error
-	w.host, err = SpawnHost(w.sys, HostOptions{
-		Table: w.table, Tails: w.tails, Caches: caches, Readers: w.readers, RingBatches: 1024, RingBytes: 8 << 20, Events: actors.DiscardEvents(),
-		Metrics: w.metrics, Rand: func() uint64 { return 1 }, Applied: func(v uint64) { w.applied <- v }, Wrap: wrap,
-	})
-	if err != nil {
+	if w.host, err = SpawnHost(w.sys, o); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -227,7 +234,10 @@ func TestADeletedStreamEndsItsReadersAndItsNameWorksAgainAtOnce(t *testing.T) { 
 		t.Fatalf("the new stream shows %d old records", end)
 	}
 	rang := make(chan struct{}, 1)
-	old := h.Log.Register(storage.CursorOptions{Capacity: 1, Ring: func() { rang <- struct{}{} }})
+	old, err := h.Log.Register(storage.CursorOptions{Capacity: 1, Ring: func() { rang <- struct{}{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if old.Arm(1, 1) { // the shard has not stopped yet
 		select {
 		case <-rang:
@@ -236,7 +246,7 @@ func TestADeletedStreamEndsItsReadersAndItsNameWorksAgainAtOnce(t *testing.T) { 
 		}
 	}
 	var closed *storage.ClosedError
-	if _, err := old.Take(1, 1, nil); !errors.As(err, &closed) || closed.Reason != storage.ClosedDeleted {
+	if _, err := old.Take(context.Background(), 1, 1, nil); !errors.As(err, &closed) || closed.Reason != storage.ClosedDeleted {
 		t.Fatalf("old readers get %v", err)
 	}
 	if w.shard(other.Name, 0, nil) != keep {

@@ -19,8 +19,11 @@ type Message interface{ shardMessage() }
 type Answer struct {
 	// Refusal is nil when it was done. A refusal of class outcome_unknown says that it may have been.
 	Refusal *wire.Refusal
-	// Offset is where the batch begins.
-	Offset id.Offset
+	// Refused, when not nil, is why a numbered or conditional publish was not appended: nothing was written. Refusal is nil then.
+	Refused *wire.RefusedReason
+	// Offset is where the batch begins, unless NoOffset says that nobody knows yet: it was answered at the claim.
+	Offset   id.Offset
+	NoOffset bool
 	// Found and Value are what a delete removed. Value is shared, not to be changed.
 	Found bool
 	Value []byte
@@ -41,6 +44,11 @@ type Reply interface {
 type Publish struct {
 	request
 	Batch batch.Batch
+	// HasExpected and Expected make it conditional: it is appended only if it begins at Expected.
+	HasExpected bool
+	Expected    id.Offset
+	// AtClaim asks for the answer when its offsets are claimed, without them, instead of when it is safe.
+	AtClaim bool
 }
 
 // CachePut asks for a key to be set. Answered by exactly one Answer.
@@ -71,6 +79,11 @@ func (*CacheDelete) shardMessage() {}
 type roomMade struct{}
 
 func (*roomMade) shardMessage() {}
+
+// diskNews says that there is news of the log's files: at most one at a time, see news.
+type diskNews struct{}
+
+func (*diskNews) shardMessage() {}
 
 // request is what every message carries: where its answer goes and whether it left. Only the shard, and after its death
 // the wrapper's ledger, touch it.
@@ -118,6 +131,11 @@ type Handle struct {
 	Ref    Ref
 	// Log is what subscriptions read.
 	Log storage.Reader
+	// Durable says that what is acknowledged outlives the node. History is all of it, and State what its commits say of entities; both
+	// are nil on an ephemeral shard.
+	Durable bool
+	History storage.History
+	State   *reading.State
 	// View is a cache's reading; nil on a stream.
 	View *reading.MemoryCache
 	// right is raised while the shard may serve.

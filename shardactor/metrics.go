@@ -13,18 +13,23 @@ type Metrics struct {
 	Restarts    prometheus.Counter
 	Quarantined prometheus.Gauge
 	Lost        prometheus.Counter
+	AckedLost   prometheus.Counter
+	Disk        *DiskMetrics
 }
 
-// NewMetrics registers the metrics of the shards, and gauges over what they share.
+// NewMetrics registers the metrics of the shards, and gauges over what they share; those of durable shards are registered by
+// RegisterDisks.
 func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *reading.CachePool, readers *storage.Readers) *Metrics {
 	m := &Metrics{
 		Expired:     prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_cache_expired_total", Help: "Cache entries removed because their time to live ended."}),
 		Restarts:    prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_shard_restarts_total", Help: "Shards brought up again after a failure."}),
 		Quarantined: prometheus.NewGauge(prometheus.GaugeOpts{Name: "felix_shards_quarantined", Help: "Shards that failed too often and wait for another try."}),
 		Lost:        prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_shard_contents_lost_total", Help: "Failures that lost the contents of an ephemeral stream shard or of an in-memory cache shard."}),
+		AckedLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_broker_acked_publishes_dropped_total", Help: "Records that were acknowledged before they were written, and whose write failed then: only with FELIX_ACK_ON_COMMIT off."}),
+		Disk:        newDiskMetrics(),
 	}
-	reg.MustRegister(m.Expired, m.Restarts, m.Quarantined, m.Lost,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_tail_bytes", Help: "Bytes of records held in memory for subscribers of ephemeral streams."}, func() float64 { return float64(tails.Used()) }),
+	reg.MustRegister(m.Expired, m.Restarts, m.Quarantined, m.Lost, m.AckedLost,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_tail_bytes", Help: "Bytes of records held in memory for subscribers of streams."}, func() float64 { return float64(tails.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_tail_budget_bytes", Help: "Limit of felix_tail_bytes."}, func() float64 { return float64(tails.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_bytes", Help: "Bytes of in-memory cache entries: keys, values and 64 bytes each."}, func() float64 { return float64(caches.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_budget_bytes", Help: "Limit of felix_cache_bytes."}, func() float64 { return float64(caches.Limit()) }),
@@ -33,6 +38,9 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 	registerReaders(reg, readers)
 	return m
 }
+
+// RegisterDisks registers the metrics of durable shards, of their store, and of what it shares with them. Call it before a log is opened.
+func (m *Metrics) RegisterDisks(reg prometheus.Registerer, d *Disks) { m.Disk.register(reg, d) }
 
 // registerReaders shows what slow readers cost and lose. The two names of the drops are the same number: one is the alert of the
 // operations pages, the other the one that clients' documents use.

@@ -8,7 +8,6 @@ import (
 	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
-	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
@@ -31,10 +30,11 @@ type right struct{ serving atomic.Bool }
 //	CachePut         Session          one Answer
 //	CacheDelete      Session          one Answer with what was there
 //	roomMade         its log          answers that waited for a reader leave, under the policy block
+//	diskNews         the disk pool    what it did for the log
 //	Drain            Host             Drained
 type Shard struct {
 	core    *shardcore.Core
-	log     *storage.MemLog
+	log     backend
 	view    *reading.MemoryCache
 	right   *right
 	blocks  bool     // publishers wait for readers that have no room
@@ -52,7 +52,7 @@ type Shard struct {
 type shardOptions struct {
 	number     id.ShardID
 	generation id.Generation
-	log        *storage.MemLog
+	log        backend
 	view       *reading.MemoryCache // nil on a stream
 	right      *right
 	blocks     bool
@@ -77,14 +77,15 @@ func (s *Shard) Receive(t *actors.Turn) {
 	switch t.Lifecycle() {
 	case actors.Started:
 		s.started = t.Now()
-		if s.blocks {
-			ref := actors.RefOf[Message](t)
-			s.log.OnRoom(func() { _ = ref.Complete(&roomMade{}) }) // refused once the shard stops: nobody waits then
-		}
+		ref := actors.RefOf[Message](t) // it refuses once the shard stops: nobody waits then
+		s.log.begin(func() { _ = ref.Complete(&roomMade{}) }, func() { _ = ref.Complete(&diskNews{}) })
 		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
 	case actors.Stopping, actors.Stopped:
 		s.right.serving.Store(false)
 		s.flush() // what was answered before the turn failed
+		if t.Lifecycle() == actors.Stopped && t.Failed() == nil {
+			s.log.finish(s.core)
+		}
 		return
 	}
 	at := s.at(t)
@@ -92,7 +93,9 @@ func (s *Shard) Receive(t *actors.Turn) {
 		s.wake(t, at)
 	}
 	for _, m := range t.Messages() {
-		s.core.Step(at, s.translate(m, at))
+		if in := s.translate(m, at); in != nil {
+			s.core.Step(at, in)
+		}
 	}
 	s.busy = nil
 	s.perform(t)
@@ -100,9 +103,12 @@ func (s *Shard) Receive(t *actors.Turn) {
 	s.rearm(t)
 }
 
-// wake serves whichever of the two deadlines has passed.
+// wake serves whichever of the deadlines has passed.
 func (s *Shard) wake(t *actors.Turn, at shardcore.At) {
 	now := t.Now()
+	if again := s.log.reopenAt(); !again.IsZero() && !now.Before(again) {
+		s.core.Step(at, shardcore.Open{Generation: s.opts.generation})
+	}
 	if !s.coreWake.IsZero() && !now.Before(s.coreWake) {
 		s.coreWake = time.Time{}
 		s.core.Step(at, shardcore.Wake{})
@@ -124,12 +130,15 @@ func (s *Shard) expire(now time.Time) {
 	}
 }
 
-// rearm arms the one timer for the earlier of the two deadlines. An actor re-arms only to an earlier moment; a wake that
+// rearm arms the one timer for the earliest of the deadlines. An actor re-arms only to an earlier moment; a wake that
 // comes too early finds nothing due and arms again.
 func (s *Shard) rearm(t *actors.Turn) {
 	next := s.coreWake
 	if next.IsZero() || !s.expireAt.IsZero() && s.expireAt.Before(next) {
 		next = s.expireAt
+	}
+	if again := s.log.reopenAt(); next.IsZero() || !again.IsZero() && again.Before(next) {
+		next = again
 	}
 	if !next.IsZero() {
 		t.ArmWake(next)
@@ -163,11 +172,18 @@ func (s *Shard) begin(r *request, at shardcore.At) {
 	}
 }
 
+// translate says what a message is to the core; nil when it was dealt with.
 func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 	switch m := m.(type) {
 	case *Publish:
 		s.begin(&m.request, at)
-		m.write = shardcore.Write{Reply: &m.request, Batch: &m.Batch}
+		if m.Batch.Kind == batch.Commit {
+			if f := s.log.admit(&m.Batch); f != nil {
+				s.settle(&m.request, Answer{Refusal: f})
+				return nil
+			}
+		}
+		m.write = shardcore.Write{Reply: &m.request, Batch: &m.Batch, HasExpected: m.HasExpected, Expected: m.Expected, AtClaim: m.AtClaim}
 		return &m.write
 	case *CachePut:
 		s.begin(&m.request, at)
@@ -189,7 +205,11 @@ func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 		return &m.write
 	case *roomMade:
 		s.busy = nil
-		return shardcore.Released{End: s.log.Released()}
+		return shardcore.Released{End: s.log.released()}
+	case *diskNews:
+		s.busy = nil
+		s.log.take(s.core, at)
+		return nil
 	case *drain:
 		s.busy = nil
 		return shardcore.Drain{}
@@ -210,18 +230,28 @@ func (s *Shard) perform(t *actors.Turn) {
 func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) {
 	switch e := e.(type) {
 	case shardcore.Recover:
-		s.core.Step(at, shardcore.Recovered{Tails: shardcore.MainTail(s.log.Tail())})
-	case shardcore.Save: // a log in memory dies with its generation: there is nothing to keep
+		if in := s.log.open(s.opts.generation); in != nil {
+			s.core.Step(at, in)
+		}
+	case shardcore.Save:
+		if s.log.save(e) {
+			s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
+		}
 	case shardcore.Append:
 		s.beginAppend(e)
-		s.log.Append(e.Batches)
-		s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
+		if s.log.append(e) {
+			s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
+		}
+	case shardcore.Fold:
+		s.log.fold(e.Batches)
 	case shardcore.Readable:
-		s.log.SetReadable(e.End)
+		s.log.readable(e.End)
 		s.endAppend(e.End)
 		if s.blocks {
-			s.core.Step(at, shardcore.Released{End: s.log.Released()})
+			s.core.Step(at, shardcore.Released{End: s.log.released()})
 		}
+	case shardcore.AckedLost:
+		s.opts.metrics.AckedLost.Add(float64(e.Records))
 	case *shardcore.Answers:
 		for i := range e.List {
 			s.answer(at, &e.List[i])
@@ -233,6 +263,7 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 		}
 	case shardcore.Serving:
 		s.right.serving.Store(e.On)
+		s.log.serving(e.On)
 	case shardcore.RoleChanged:
 		s.opts.events.Emit(roleChanged{shard: s.opts.number, name: s.opts.name, change: e})
 	case shardcore.Gate: // the mailbox stays open: what arrives waits in the core, which is bounded
@@ -247,11 +278,16 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 func (s *Shard) answer(at shardcore.At, a *shardcore.Answer) {
 	r := a.Reply.(*request)
 	s.busy = r
-	out := Answer{Refusal: a.Refusal, Offset: a.Offset}
+	out := Answer{Refusal: a.Refusal, Refused: a.Refused, Offset: a.Offset, NoOffset: a.NoOffset}
 	if a.Apply != nil {
 		out = s.apply(at, a.Apply)
 	}
-	r.settle(out)
+	s.settle(r, out)
+}
+
+// settle gives an answer that leaves with the turn.
+func (s *Shard) settle(r *request, a Answer) {
+	r.settle(a)
 	s.busy = nil
 	reply := r.Reply
 	r.Reply = nil // the batch lies in the same message and may stay in a ring for long: it must not keep a connection

@@ -1,5 +1,6 @@
 // Package reading holds the folds that turn a shard's log into what people ask of it. MemoryCache is the reading of an
-// in-memory cache: key to newest value, with expiry and eviction.
+// in-memory cache: key to newest value, with expiry and eviction. State is that of the commits of a stream: what they say of their
+// entities.
 package reading
 
 import (

@@ -25,14 +25,29 @@ func (c *Core) Digest() uint64 {
 			add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
 		}
 	}
-	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), uint64(c.released), bit(c.serving), bit(c.gate), uint64(len(c.pending)), uint64(len(c.held)))
-	for i := range c.pending {
+	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), uint64(c.base), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.gate))
+	if r, ok := c.role.(opening); ok {
+		add(uint64(r.generation), bit(r.recovered), r.save, uint64(r.retry))
+	}
+	add(uint64(len(c.pending)), uint64(len(c.duplicates)), uint64(len(c.held)))
+	for i := range c.pending { // the claimed runs follow from these
 		p := &c.pending[i]
-		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.seq, bit(p.apply))
+		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.batch.ProducerID, p.batch.Sequence, p.seq, bit(p.apply), bit(p.acked))
+	}
+	for i := range c.duplicates {
+		d := &c.duplicates[i]
+		add(uint64(d.token), uint64(d.base), uint64(d.end), d.seq)
 	}
 	for i := range c.held {
 		add(uint64(c.held[i].write.Token), uint64(c.held[i].until))
 	}
+	c.producers.visit(func(x *producer) {
+		add(x.id, x.last, uint64(x.count))
+		for i := range x.count {
+			s := x.at(i)
+			add(uint64(s.base), uint64(s.count), uint64(s.sum), uint64(s.length))
+		}
+	})
 	return h.Sum64()
 }
 

@@ -7,6 +7,9 @@
 // record until the append that holds it has completed; a log in memory completes at once, a log on disk after a sync,
 // and the core does not know which.
 //
+// Numbered publishes are judged here too. What Producers remembers of them follows from the batches of the log alone: those below the
+// durable end it has noted, those above it are claims that a failure may still give back.
+//
 // One core owns all logs of a shard (main, and beside it cursors and dead letters or counters), each a logState. With one
 // voter the commit offset is the durable end; that is the only case of today.
 package shardcore

@@ -32,14 +32,13 @@ func (l *logState) begin(tail id.Offset) {
 	*l = logState{generation: l.generation, tail: tail, durable: tail, commit: tail}
 }
 
-// persisted marks an append done and moves the durable end over the run of finished ones. It reports whether the
-// append was known.
-func (l *logState) persisted(seq uint64) bool {
+// persisted marks the appends numbered from to to, both included, done and moves the durable end over the run of finished ones. It
+// reports whether any was known.
+func (l *logState) persisted(from, to uint64) bool {
 	known := false
 	for i := range l.appends {
-		if l.appends[i].seq == seq {
-			l.appends[i].done, known = true, true
-			break
+		if a := &l.appends[i]; a.seq >= from && a.seq <= to {
+			a.done, known = true, true
 		}
 	}
 	done := 0
@@ -51,6 +50,9 @@ func (l *logState) persisted(seq uint64) bool {
 	l.appends = l.appends[:copy(l.appends, l.appends[done:])]
 	return known
 }
+
+// abandon gives up the appends that are on their way: whether they are stored is not known, and their completions will mean nothing.
+func (l *logState) abandon() { l.appends, l.unsynced, l.tail = l.appends[:0], 0, l.durable }
 
 // failed gives back every claim from the append seq on.
 func (l *logState) failed(seq uint64) bool {

@@ -1,6 +1,8 @@
 package shardcore
 
 import (
+	"time"
+
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -17,8 +19,14 @@ type role interface {
 	holds() bool
 }
 
-// opening waits for its logs to be opened.
-type opening struct{ generation id.Generation }
+// opening waits for its logs to be opened, and then for its generation to be saved: save is the number of that Save, and retry when it
+// is tried again after it failed; zero each if it is not so.
+type opening struct {
+	generation id.Generation
+	recovered  bool
+	save       uint64
+	retry      time.Duration
+}
 
 // leading claims, answers and serves.
 type leading struct{ generation id.Generation }
@@ -38,6 +46,9 @@ type waitingForDisk struct{ generation id.Generation }
 // damaged refuses: what it holds is known to be bad.
 type damaged struct{ reason string }
 
+// failed refuses: its log acknowledges nothing any more, until it is opened anew.
+type failed struct{ reason string }
+
 // closed refuses: this replica is over.
 type closed struct{ reason string }
 
@@ -48,6 +59,7 @@ func (following) name() string      { return "following" }
 func (fencing) name() string        { return "fencing" }
 func (waitingForDisk) name() string { return "waiting_for_disk" }
 func (damaged) name() string        { return "damaged" }
+func (failed) name() string         { return "failed" }
 func (closed) name() string         { return "closed" }
 
 func (opening) holds() bool        { return true }
@@ -57,6 +69,7 @@ func (following) holds() bool      { return false }
 func (fencing) holds() bool        { return true }
 func (waitingForDisk) holds() bool { return true }
 func (damaged) holds() bool        { return false }
+func (failed) holds() bool         { return false }
 func (closed) holds() bool         { return false }
 
 func (opening) refusal() *wire.Refusal { return nil }
@@ -73,8 +86,21 @@ func (waitingForDisk) refusal() *wire.Refusal { return nil }
 func (r damaged) refusal() *wire.Refusal {
 	return unavailable("not_ready", "the shard's data is damaged and must be repaired by an operator: "+r.reason)
 }
+func (r failed) refusal() *wire.Refusal {
+	f := wire.Refuse(wire.CodeStorage, "the shard's log failed and takes no writes until it is opened anew, nothing was written: "+r.reason)
+	f.Retry = wire.RetryAfter
+	f.RetryAfterMS = fullRetryMS
+	return &f
+}
 func (r closed) refusal() *wire.Refusal {
 	return unavailable("not_ready", "the shard is closed: "+r.reason)
+}
+
+// overloaded refuses because a bound of the shard is reached; nothing was done.
+func overloaded(message string) *wire.Refusal {
+	f := wire.Refuse(wire.CodeOverloaded, message)
+	f.Reason, f.RetryAfterMS = wire.ReasonPublishQueueFull, 50
+	return &f
 }
 
 // unavailable refuses for now; nothing was done.

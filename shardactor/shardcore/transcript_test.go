@@ -1,6 +1,7 @@
 package shardcore
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -18,10 +20,16 @@ var rewrite = flag.Bool("rewrite", false, "write what the core says into testdat
 
 // A transcript is a story: each line is a command to the core, and below it, indented, what it answered. Commands:
 //
-//	open GENERATION          recovered TAIL           openfailed REASON
-//	write NAME RECORDS BYTES persisted SEQ            writefailed SEQ REASON
+//	open GENERATION          recovered TAIL [BASE]    openfailed REASON [damaged]
+//	write NAME RECORDS BYTES [WISH...]                persisted SEQ | persistedto SEQ
+//	writefailed SEQ REASON [full]                     poisoned REASON | trimmed BASE
 //	released END             blocking (before anything else: the core withholds answers)
 //	stalled | back | damaged REASON | drain | wake    take
+//	restart GENERATION (a new core that recovers what the old one would have put into its snapshot; it is opened, and saving)
+//
+// Wishes of a write are producer=ID:SEQUENCE, fill=BYTE (other content of the same size), if=OFFSET, early (answered at the claim) and
+// commit.
+//
 //	at DURATION              (moves the clock)
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -51,7 +59,7 @@ func TestTranscripts(t *testing.T) {
 func play(t *testing.T, script string) string {
 	var out strings.Builder
 	opts := DefaultOptions()
-	opts.UnsyncedBytes, opts.HeldWrites = 4000, 3
+	opts.UnsyncedBytes, opts.HeldWrites, opts.Duplicates = 4000, 3, 2
 	c := New(opts)
 	at := At{Wall: time.UnixMilli(1_000_000)}
 	for _, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
@@ -80,21 +88,40 @@ func play(t *testing.T, script string) string {
 		case "open":
 			c.Step(at, Open{Generation: id.Generation(number(1))})
 		case "recovered":
-			c.Step(at, Recovered{Tails: MainTail(id.Offset(number(1)))})
+			in := Recovered{Tails: MainTail(id.Offset(number(1)))}
+			if len(word) > 2 {
+				in.Base = id.Offset(number(2))
+			}
+			c.Step(at, in)
+		case "restart":
+			asOf, body := c.ProducersSnapshot()
+			producers, err := DecodeProducers(body, asOf)
+			if err != nil {
+				t.Fatalf("%q: %v", line, err)
+			}
+			in := Recovered{Tails: MainTail(asOf), Base: c.base, Producers: producers}
+			c = New(opts)
+			c.Step(at, Open{Generation: id.Generation(number(1))})
+			c.Step(at, in)
 		case "openfailed":
-			c.Step(at, OpenFailed{Reason: word[1]})
+			c.Step(at, OpenFailed{Reason: word[1], Damaged: len(word) > 2})
 		case "write":
-			b := &batch.Batch{Count: uint32(number(2)), Kind: batch.Records, Body: make([]byte, number(3))}
-			c.Step(at, &Write{Reply: word[1], Batch: b})
+			c.Step(at, wish(t, line, word))
 		case "persisted":
 			c.Step(at, Persisted{Seq: number(1)})
+		case "persistedto":
+			c.Step(at, PersistedTo{Seq: number(1)})
+		case "poisoned":
+			c.Step(at, Poisoned{Reason: word[1]})
+		case "trimmed":
+			c.Step(at, Trimmed{Base: id.Offset(number(1))})
 		case "released":
 			c.Step(at, Released{End: id.Offset(number(1))})
 		case "blocking":
 			opts.Blocking = true
 			c = New(opts)
 		case "writefailed":
-			c.Step(at, WriteFailed{Seq: number(1), Reason: word[2]})
+			c.Step(at, WriteFailed{Seq: number(1), Reason: word[2], Full: len(word) > 3})
 		case "stalled":
 			c.Step(at, DiskStalled{})
 		case "back":
@@ -116,6 +143,56 @@ func play(t *testing.T, script string) string {
 	return out.String()
 }
 
+// wish is the write of a line.
+func wish(t *testing.T, line string, word []string) *Write {
+	b := &batch.Batch{Kind: batch.Records}
+	w := &Write{Reply: word[1], Batch: b}
+	size, fill := 0, byte(0)
+	read := func(text, format string, into ...any) {
+		if n, err := fmt.Sscanf(text, format, into...); err != nil || n != len(into) {
+			t.Fatalf("%q: %q: %v", line, text, err)
+		}
+	}
+	read(word[2], "%d", &b.Count)
+	read(word[3], "%d", &size)
+	for _, text := range word[4:] {
+		switch name, _, _ := strings.Cut(text, "="); name {
+		case "producer":
+			read(text, "producer=%d:%d", &b.ProducerID, &b.Sequence)
+		case "fill":
+			read(text, "fill=%d", &fill)
+		case "if":
+			read(text, "if=%d", &w.Expected)
+			w.HasExpected = true
+		case "early":
+			w.AtClaim = true
+		case "commit":
+			b.Kind = batch.Commit
+		default:
+			t.Fatalf("%q: unknown wish %q", line, text)
+		}
+	}
+	b.Body = bytes.Repeat([]byte{fill}, size)
+	return w
+}
+
+// tellAnswer writes one answer.
+func tellAnswer(a Answer) string {
+	switch {
+	case a.Refusal != nil:
+		return fmt.Sprintf("  answer %v refused %s %s %s\n", a.Reply, a.Refusal.Code, a.Refusal.Retry, a.Refusal.Reason)
+	case a.Refused != nil && a.Refused.Kind == wire.RefusedSequenceGap:
+		return fmt.Sprintf("  answer %v not appended: sequence_gap, expected %d\n", a.Reply, a.Refused.Expected)
+	case a.Refused != nil && a.Refused.Kind == wire.RefusedOffsetMismatch:
+		return fmt.Sprintf("  answer %v not appended: offset_mismatch, tail %d\n", a.Reply, a.Refused.Tail)
+	case a.Refused != nil:
+		return fmt.Sprintf("  answer %v not appended: %s\n", a.Reply, a.Refused.Kind)
+	case a.NoOffset:
+		return fmt.Sprintf("  answer %v claimed\n", a.Reply)
+	}
+	return fmt.Sprintf("  answer %v done at %d\n", a.Reply, a.Offset)
+}
+
 // tell writes an effect as lines of a transcript.
 func tell(e Effect) string {
 	switch e := e.(type) {
@@ -124,15 +201,22 @@ func tell(e Effect) string {
 		for _, b := range e.Batches {
 			names = append(names, fmt.Sprintf("[%d,%d)", b.Base, b.End()))
 		}
+		if len(names) == 0 {
+			names = []string{"void"}
+		}
 		return fmt.Sprintf("  append %d %s\n", e.Seq, strings.Join(names, " "))
+	case Save:
+		return fmt.Sprintf("  save %d generation %d\n", e.Seq, e.Generation)
+	case Fold:
+		var out strings.Builder
+		for _, b := range e.Batches {
+			fmt.Fprintf(&out, "  fold [%d,%d)\n", b.Base, b.End())
+		}
+		return out.String()
 	case *Answers:
 		var out strings.Builder
 		for _, a := range e.List {
-			if a.Refusal != nil {
-				fmt.Fprintf(&out, "  answer %v refused %s %s %s\n", a.Reply, a.Refusal.Code, a.Refusal.Retry, a.Refusal.Reason)
-			} else {
-				fmt.Fprintf(&out, "  answer %v done at %d\n", a.Reply, a.Offset)
-			}
+			out.WriteString(tellAnswer(a))
 		}
 		return out.String()
 	case Readable:

@@ -1,0 +1,245 @@
+package shardactor
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/diskpool"
+	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// eventLog keeps the names of events.
+type eventLog struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (l *eventLog) Emit(e actors.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names = append(l.names, e.EventName())
+}
+
+func (l *eventLog) count(name string) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.names {
+		if x == name {
+			n++
+		}
+	}
+	return n
+}
+
+// poolClock makes a manual clock one of a pool.
+type poolClock struct{ *actors.ManualClock }
+
+func (c poolClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return c.ManualClock.AfterFunc(d, f).Stop
+}
+
+// diskWorld is a world with durable streams, on a disk in memory whose calls can be made to fail.
+type diskWorld struct {
+	*world
+	mem   *vfs.Mem
+	fault *vfs.Fault
+	pool  *diskpool.Pool
+	store *disklog.Store
+	disks *Disks
+	logs  chan id.LogID
+	ready chan struct{}
+	bad   chan error
+	stop  func()
+}
+
+// diskSetup is what a test may change.
+type diskSetup struct {
+	store disklog.Options
+	disk  DiskOptions
+	host  HostOptions
+	fs    vfs.FS // nil: the disk in memory
+}
+
+func newDiskWorld(t testing.TB, mem *vfs.Mem, change ...func(*diskSetup)) *diskWorld {
+	t.Helper()
+	d := &diskWorld{mem: mem, logs: make(chan id.LogID, 64), ready: make(chan struct{}), bad: make(chan error, 16)}
+	d.fault = vfs.NewFault(mem, func(time.Duration) {})
+	d.world = newWorldWith(t, func(w *world, o *HostOptions) {
+		d.pool = diskpool.New(diskpool.Options{Clock: poolClock{w.clock}})
+		x := diskSetup{
+			store: disklog.Options{Exec: d.pool, SegmentBytes: 16 << 10, Slots: diskpool.NewReadSlots(8)},
+			disk: DiskOptions{
+				StateBytes: 1 << 20, RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, OnDamaged: func(err error) { d.bad <- err },
+				LogOpened: func(_ route.Name, _ id.Incarnation, _ uint32, log id.LogID) { d.logs <- log }, Ready: func() { close(d.ready) },
+			},
+			host: *o,
+		}
+		for _, f := range change {
+			f(&x)
+		}
+		var err error
+		if x.fs == nil {
+			x.fs = d.fault
+		}
+		if d.store, err = disklog.OpenStore(x.fs, x.store); err != nil {
+			t.Fatal(err)
+		}
+		x.disk.Store, x.disk.Exec = d.store, d.pool
+		d.disks = NewDisks(x.disk)
+		x.host.Metrics.RegisterDisks(prometheus.NewRegistry(), d.disks)
+		x.host.Disks = d.disks
+		*o = x.host
+		t.Cleanup(func() { d.stop() })
+	})
+	var once sync.Once
+	d.stop = func() { once.Do(func() { d.close(t) }) }
+	return d
+}
+
+// close is the end of a process that is stopped in good order.
+func (d *diskWorld) close(t testing.TB) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	d.fault.Set(nil)
+	if err := d.sys.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := d.disks.Closed(ctx); err != nil {
+		t.Errorf("the files of shards are still open: %v", err)
+	}
+	if err := d.store.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-d.pool.Close():
+	case <-ctx.Done():
+		t.Error("jobs are still running")
+	}
+}
+
+// drain is the end of a broker that was asked to stop.
+func (d *diskWorld) drain() {
+	d.t.Helper()
+	done := make(chan struct{})
+	if err := d.host.TrySend(&DrainAll{Done: func() { close(done) }}, 0); err != nil {
+		d.t.Fatal(err)
+	}
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		d.t.Fatal("not drained")
+	}
+	d.stop()
+}
+
+func durableStream(name string, incarnation id.Incarnation, shards uint32) route.Assignment {
+	a := stream(name, incarnation, shards)
+	a.Durable = true
+	return a
+}
+
+// target waits until a shard resolves to that.
+func (d *diskWorld) target(n route.Name, index uint32, ok func(Target) bool) Target {
+	d.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		var got Target
+		if e := d.table.Get(n); e != nil {
+			got, _ = e.Shard(index)
+			if ok(got) {
+				return got
+			}
+		}
+		select {
+		case <-deadline:
+			d.t.Fatalf("shard %d of %s resolves to %+v", index, n, got)
+		default:
+			yield()
+		}
+	}
+}
+
+// await waits for a condition that has no event.
+func (d *diskWorld) await(what string, ok func() bool) {
+	d.t.Helper()
+	deadline := time.After(10 * time.Second)
+	for !ok() {
+		select {
+		case <-deadline:
+			d.t.Fatalf("it never happened: %s", what)
+		default:
+			yield()
+		}
+	}
+}
+
+// body is the region of one record.
+func body(text string) []byte { return wire.AppendPayload(nil, []byte(text)) }
+
+// message is a publish of one record.
+func message(text string) *Publish {
+	return &Publish{Batch: batch.Batch{Count: 1, Kind: batch.Records, Body: body(text), PayloadBytes: len(text)}}
+}
+
+// send sends a publish and returns its answer.
+func send(t *testing.T, h *Handle, m *Publish) Answer {
+	t.Helper()
+	r := newReplies()
+	m.To(r, 1)
+	if err := h.Ref.TrySend(m, Size(m)); err != nil {
+		t.Fatal(err)
+	}
+	return r.wait(t, 1)
+}
+
+// written publishes texts one after the other and fails unless each is acknowledged at the offset after the one before.
+func written(t *testing.T, h *Handle, from id.Offset, texts ...string) {
+	t.Helper()
+	r := newReplies()
+	for i, s := range texts {
+		m := message(s)
+		m.To(r, shardcore.Token(i))
+		if err := h.Ref.TrySend(m, Size(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range texts {
+		if a := r.wait(t, shardcore.Token(i)); a.Refusal != nil || a.Refused != nil || a.Offset != from.Add(uint64(i)) {
+			t.Fatalf("publish %d: %+v (%v), want offset %d", i, a, a.Refusal, from.Add(uint64(i)))
+		}
+	}
+}
+
+// stored reads everything that a shard shows.
+func stored(t *testing.T, h *Handle) (texts []string) {
+	t.Helper()
+	oldest, end := h.History.Bounds()
+	for from := oldest; from < end; {
+		page, err := h.History.Read(context.Background(), from, end, 100, 1<<20, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page) == 0 {
+			t.Fatalf("nothing at %d, below the end %d", from, end)
+		}
+		for _, b := range page {
+			rest := wire.Region(b.Region())
+			for record, after, ok := rest.Next(); ok; record, after, ok = after.Next() {
+				texts = append(texts, string(record))
+			}
+			from = b.End()
+		}
+	}
+	return texts
+}

@@ -1,0 +1,143 @@
+package shardactor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/segment"
+	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// openedLog is what an open has found: everything the shard needs to go on.
+type openedLog struct {
+	file      *disklog.Log
+	state     *reading.State
+	recovered shardcore.Recovered
+}
+
+// openLog opens a log, folds what it holds, and hands it to done. It runs in a job and may take as long as reading all of the log does.
+func (f *diskFiles) openLog(spec disklog.Spec, done func(*openedLog, error)) {
+	check := checking{files: f, since: f.disks.opts.Exec.Now()}
+	file, err := f.disks.opts.Store.Open(spec, f, check.progress)
+	check.end()
+	if err != nil {
+		done(nil, err)
+		return
+	}
+	o, err := f.foldLog(file)
+	if err != nil {
+		file.Close(func(closing error) { done(nil, errors.Join(err, closing)) })
+		return
+	}
+	r := file.Recovery()
+	f.metrics.recovered(r)
+	if r.TruncatedBytes > 0 || r.Repaired != "" {
+		f.events.Emit(logRecovered{shard: f.number, name: f.name, cut: r.TruncatedBytes, repaired: r.Repaired})
+	}
+	done(o, nil)
+}
+
+// checking follows an open that reads a lot: what is left is in a metric, and every while in an event.
+type checking struct {
+	files *diskFiles
+	since time.Time
+	left  int64 // as the metric knows it
+}
+
+// checkingEvery is the time between two events of one open.
+const checkingEvery = 10 * time.Second
+
+func (c *checking) progress(done, total int64) {
+	f := c.files
+	f.metrics.unchecked.Add(total - done - c.left)
+	c.left = total - done
+	if now := f.disks.opts.Exec.Now(); now.Sub(c.since) >= checkingEvery {
+		c.since = now
+		f.events.Emit(logChecking{shard: f.number, name: f.name, done: done, total: total})
+	}
+}
+
+func (c *checking) end() { c.files.metrics.unchecked.Add(-c.left) }
+
+// foldLog makes the memory of the producers, from their newest snapshot and the headers after it, and the state that commits left.
+func (f *diskFiles) foldLog(file *disklog.Log) (*openedLog, error) {
+	base, _, tail := file.Bounds()
+	producers, noted := f.producers(file, base)
+	state := reading.NewState(f.disks.state)
+	err := file.Headers(base, func(h *segment.BatchHeader, body func() ([]byte, error)) error {
+		if h.Base >= noted {
+			producers.Note(shardcore.Numbered{Producer: h.ProducerID, Sequence: h.Sequence, Base: h.Base, Count: h.Count, Sum: h.RawSum, Length: h.RawLength})
+		}
+		if h.Kind != batch.Commit {
+			return nil
+		}
+		b, err := body()
+		if err != nil {
+			return err
+		}
+		return state.Apply(&batch.Batch{Base: h.Base, Count: h.Count, Kind: h.Kind, Body: b})
+	})
+	if err != nil {
+		state.Close()
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	producers.Trim(base)
+	return &openedLog{file: file, state: state, recovered: shardcore.Recovered{Tails: shardcore.MainTail(tail), Base: base, Producers: producers}}, nil
+}
+
+// producers returns what the newest snapshot remembers, and the offset from which batches are to be noted.
+func (f *diskFiles) producers(file *disklog.Log, base id.Offset) (*shardcore.Producers, id.Offset) {
+	if asOf, body, ok := file.Snapshot(producersSnapshot); ok {
+		if p, err := shardcore.DecodeProducers(body, asOf); err == nil {
+			return p, asOf
+		}
+		f.metrics.undecoded.Add(1)
+	}
+	return shardcore.NewProducers(), base
+}
+
+// openFailed says what a failed open is to the shard, and when to try again if that can help. Waits double: what is in the way, a full disk
+// say, is nothing that goes by in an instant.
+func (d *disk) openFailed(err error, now time.Time) shardcore.Input {
+	d.metrics.OpenFailures.Inc()
+	d.events.Emit(shardOpenFailed{shard: d.number, name: d.name, err: err})
+	var poisoned *disklog.PoisonedError
+	switch {
+	case errors.As(err, &poisoned):
+		d.report(report{what: shardPoisoned, err: err})
+		return shardcore.OpenFailed{Reason: err.Error()}
+	case isDamage(err):
+		d.report(report{what: shardDamaged, err: err})
+		return shardcore.OpenFailed{Reason: err.Error(), Damaged: true}
+	}
+	d.reopen = now.Add(min(reopenFirst<<d.retries, reopenMax))
+	if reopenFirst<<d.retries < reopenMax {
+		d.retries++
+	}
+	return shardcore.OpenFailed{Reason: err.Error()}
+}
+
+const (
+	reopenFirst = time.Second
+	reopenMax   = time.Minute
+)
+
+// isDamage reports whether an open failed because of what the disk holds, and not because it could not be read just now.
+func isDamage(err error) bool {
+	var corrupt *segment.CorruptionError
+	var version *segment.VersionError
+	var missing *segment.MissingError
+	var lost *disklog.MissingError
+	var commit *reading.CommitError
+	return errors.As(err, &corrupt) || errors.As(err, &version) || errors.As(err, &missing) || errors.As(err, &lost) || errors.As(err, &commit)
+}
+
+func writeFailed(f *failedWrite) shardcore.Input {
+	return shardcore.WriteFailed{Seq: f.seq, Reason: f.err.Error(), Full: vfs.IsNoSpace(f.err)}
+}

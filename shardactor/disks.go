@@ -1,0 +1,144 @@
+package shardactor
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/diskpool"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// DiskOptions is what a node keeps its durable streams with.
+type DiskOptions struct {
+	// Store holds the logs; Exec runs what is done to them. Both outlive the node: close the store after Disks.Closed.
+	Store *disklog.Store
+	Exec  diskpool.Executor
+	// Slots are those that the store reads with; nil shows no metrics of them.
+	Slots *diskpool.ReadSlots
+	// Retention holds where a stream has no bound of its own, one bound at a time.
+	Retention route.Retention
+	// RetentionInterval is the time from one run of the janitor to the next; KeepDeleted how long the files of deleted streams are kept.
+	RetentionInterval time.Duration
+	KeepDeleted       time.Duration
+	// StateBytes bounds the memory of the state that commits leave, all shards together.
+	StateBytes int64
+	// Quarantine keeps a node up whose disk holds a log that is damaged; that shard is refused. Otherwise OnDamaged is told, which must
+	// not block: there is only one copy, and an operator has to look.
+	Quarantine bool
+	OnDamaged  func(error)
+	// LogOpened, when not nil, is told the identity of each log that the assignment did not name, and of which incarnation of its stream it
+	// is. It must not block.
+	LogOpened func(name route.Name, incarnation id.Incarnation, shard uint32, log id.LogID)
+	// Ready, when not nil, is called once: when everything that was assigned first is open, or refused for good. It must not block.
+	Ready func()
+}
+
+// DefaultDiskOptions are the documented defaults, without what a node must bring.
+func DefaultDiskOptions() DiskOptions {
+	return DiskOptions{RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, StateBytes: 256 << 20}
+}
+
+// Disks is what the durable shards of one node share, and what is left of them when their actors are gone. Safe for concurrent use.
+type Disks struct {
+	opts  DiskOptions
+	state *reading.StateBudget
+
+	mu   sync.Mutex
+	open []*diskFiles // by number
+	live int          // shards whose files may be open, and jobs beside those of a log
+	idle chan struct{}
+}
+
+// NewDisks returns the disks of a node without shards.
+func NewDisks(o DiskOptions) *Disks {
+	d := &Disks{opts: o, state: reading.NewStateBudget(o.StateBytes), idle: make(chan struct{})}
+	close(d.idle)
+	return d
+}
+
+// Closed waits until the files of all shards are closed and nothing else is done to the store. Ask when no shard can come any more.
+func (d *Disks) Closed(ctx context.Context) error {
+	d.mu.Lock()
+	idle := d.idle
+	d.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin counts what keeps the store in use from now on: files that may be open, jobs that look at others. ended counts what does not
+// any more.
+func (d *Disks) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.live++; d.live == 1 {
+		d.idle = make(chan struct{})
+	}
+}
+
+func (d *Disks) ended() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.live--; d.live == 0 {
+		close(d.idle)
+	}
+}
+
+// add puts an open log on the list for the janitor, and remove takes it off.
+func (d *Disks) add(f *diskFiles) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i, found := slices.BinarySearchFunc(d.open, f.number, byNumber)
+	if !found {
+		d.open = slices.Insert(d.open, i, f)
+	}
+}
+
+func (d *Disks) remove(f *diskFiles) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i, found := slices.BinarySearchFunc(d.open, f.number, byNumber); found {
+		d.open = slices.Delete(d.open, i, i+1)
+	}
+}
+
+func byNumber(f *diskFiles, n id.ShardID) int {
+	switch {
+	case f.number < n:
+		return -1
+	case f.number > n:
+		return 1
+	}
+	return 0
+}
+
+// after returns at most limit open logs with numbers above n.
+func (d *Disks) after(n id.ShardID, limit int) []*diskFiles {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i, found := slices.BinarySearchFunc(d.open, n, byNumber)
+	if found {
+		i++
+	}
+	return slices.Clone(d.open[i:min(len(d.open), i+limit)])
+}
+
+// retention is what a log keeps: each bound is the stream's, or the node's where that has none.
+func (d *Disks) retention(of route.Retention) disklog.Retention {
+	r := disklog.Retention{Bytes: of.Bytes, Age: of.Age}
+	if r.Bytes == 0 {
+		r.Bytes = d.opts.Retention.Bytes
+	}
+	if r.Age == 0 {
+		r.Age = d.opts.Retention.Age
+	}
+	return r
+}

@@ -1,0 +1,113 @@
+package shardactor
+
+import (
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/storage"
+)
+
+// closeFiles begins to close the files of a shard that has terminated.
+func (h *Host) closeFiles(s *hosted) {
+	reason := storage.ClosedFailed
+	switch {
+	case s.of == nil:
+		reason = storage.ClosedDeleted
+	case h.draining != nil:
+		reason = storage.ClosedShutdown
+	}
+	d := s.disk
+	if d.log != nil {
+		d.log.Close(reason)
+	}
+	last := d.last
+	if s.of == nil && s.aside {
+		last = nil
+	}
+	s.closing = true
+	h.closing++
+	d.end(last, func(err error) {
+		h.opts.Disks.ended()
+		d.report(report{what: filesClosed, err: err})
+	})
+}
+
+// left is for closed files of a shard that was removed: they are set aside if they are not to be used again.
+func (h *Host) left(s *hosted) {
+	if !s.aside {
+		h.free(s)
+		return
+	}
+	s.closing = true
+	h.closing++
+	d := s.disk
+	h.opts.Disks.begin()
+	d.setAside(func(err error) {
+		h.opts.Disks.ended()
+		d.report(report{what: filesAside, err: err})
+	})
+}
+
+// free lets go of a place; whoever waits for it may have it.
+func (h *Host) free(s *hosted) {
+	if h.places[s.place] == s {
+		delete(h.places, s.place)
+	}
+	s.disk = nil
+}
+
+// reported takes what a durable shard or its files have to tell.
+func (h *Host) reported(t *actors.Turn, x report) {
+	s := x.of
+	switch x.what {
+	case filesClosed, filesAside:
+		h.filesEnded(t, x)
+		return
+	}
+	if x.shard != s.number || s.of == nil || !s.running {
+		return // of an incarnation that is over
+	}
+	h.settled(s)
+	h.change(s.of)
+	switch x.what {
+	case shardServes:
+		s.handle = &Handle{Number: s.number, Ref: s.ref, Log: x.log, History: x.log, State: x.state, Durable: true, right: s.right}
+		if s.logID != x.id {
+			s.logID = x.id
+			if told := h.opts.Disks.opts.LogOpened; told != nil {
+				told(s.of.assignment.Name, s.of.assignment.Incarnation, s.index, x.id)
+			}
+		}
+	case shardPoisoned:
+		s.handle, s.reason = nil, ReasonPoisoned
+		h.opts.Events.Emit(shardPoisonedSeen{shard: s.number, name: s.disk.name, err: x.err})
+	case shardDamaged:
+		s.handle, s.reason = nil, ReasonDamaged
+		o := h.opts.Disks.opts
+		h.opts.Events.Emit(shardDamagedSeen{shard: s.number, name: s.disk.name, err: x.err, quarantined: o.Quarantine})
+		if !o.Quarantine && o.OnDamaged != nil {
+			o.OnDamaged(x.err)
+		}
+	}
+}
+
+// filesEnded goes on with what waited for the files.
+func (h *Host) filesEnded(t *actors.Turn, x report) {
+	s := x.of
+	s.closing = false
+	h.closing--
+	if x.err != nil {
+		h.opts.Events.Emit(filesFailed{shard: x.shard, name: s.disk.name, aside: x.what == filesAside, err: x.err})
+	}
+	switch {
+	case s.of == nil && s.aside && x.what == filesClosed:
+		h.left(s)
+	case s.of == nil:
+		next := s.next
+		h.free(s)
+		if s.next = nil; next != nil && next.of != nil && h.draining == nil {
+			h.start(t, next)
+		}
+	case s.again && h.draining == nil:
+		s.again = false
+		h.start(t, s)
+	}
+}

@@ -1,0 +1,124 @@
+package shardcore
+
+import (
+	"github.com/felixd/felixd/wire"
+)
+
+// writeFailed answers everything from the failed append on and gives the offsets back: nothing of it was acknowledged, but for what
+// was answered at its claim.
+func (c *Core) writeFailed(at At, in WriteFailed) {
+	if r, ok := c.role.(opening); ok && r.save != 0 && r.save == in.Seq {
+		c.saveFailed(at, r)
+		return
+	}
+	c.flushClaims()
+	if !c.logs[LogMain].failed(in.Seq) {
+		return
+	}
+	c.voidClaims(in.Seq, func() *wire.Refusal { return writeRefusal(in) })
+	c.voidAppends(in.Seq)
+	c.settleDrain()
+}
+
+// voidClaims ends the claims of the append seq and of those after it: each is refused, and its number may be used again.
+func (c *Core) voidClaims(seq uint64, refusal func() *wire.Refusal) {
+	kept := len(c.pending)
+	for kept > 0 && c.pending[kept-1].seq >= seq {
+		kept--
+		if b := c.pending[kept].batch; b.ProducerID != 0 {
+			c.claimed.giveBack(b)
+		}
+	}
+	lost := uint64(0)
+	for _, p := range c.pending[kept:] {
+		if p.acked {
+			lost += uint64(p.batch.Count)
+			continue
+		}
+		c.answer(Answer{Reply: p.reply, Token: p.token, Refusal: refusal()})
+	}
+	clear(c.pending[kept:])
+	c.pending = c.pending[:kept]
+	c.failDuplicates(seq, refusal)
+	if lost > 0 {
+		c.emit(AckedLost{Records: lost})
+	}
+}
+
+// voidAppends keeps what is in this turn's effects for void claims, from the append seq on, from reaching the log.
+func (c *Core) voidAppends(seq uint64) {
+	for i, e := range c.turn.list {
+		if a, ok := e.(Append); ok && a.Seq >= seq {
+			c.turn.list[i] = Append{Seq: a.Seq, Log: a.Log}
+		}
+	}
+}
+
+// poisoned ends what is on its way without an outcome: a sync failed, and nobody can say what of it is stored.
+func (c *Core) poisoned(at At, in Poisoned) {
+	c.abandonClaims(func() *wire.Refusal {
+		f := wire.Refuse(wire.CodeStorage, "the log failed, the write may or may not be stored: "+in.Reason)
+		return &f
+	})
+	c.fail(at, failed{reason: in.Reason}, in.Reason)
+	c.settleDrain()
+}
+
+// abandonClaims ends everything claimed that is not committed, without an outcome: it may or may not be in the log, but for what did not
+// leave in an Append yet. What is committed is
+// done, whoever has no room for it. Completions that come later change nothing.
+func (c *Core) abandonClaims(refusal func() *wire.Refusal) {
+	c.flushClaims()
+	c.release(forAll)
+	c.voidClaims(0, refusal)
+	c.voidAppends(0)
+	for i := range c.logs {
+		c.logs[i].abandon()
+	}
+}
+
+// fail takes a role in which nothing is served, unless the shard ends anyway.
+func (c *Core) fail(at At, next role, reason string) {
+	if _, ok := c.role.(draining); !ok {
+		c.become(at, next, reason)
+	}
+}
+
+func (c *Core) drain(at At) {
+	if _, ok := c.role.(draining); ok {
+		return
+	}
+	c.flushClaims()
+	c.become(at, draining{}, "asked to drain")
+	c.release(forAll) // readers get what there is before the log closes: nothing more will fill their windows
+}
+
+func (c *Core) settleDrain() {
+	r, ok := c.role.(draining)
+	if !ok || r.done || len(c.pending) > 0 || len(c.duplicates) > 0 {
+		return
+	}
+	c.role = draining{done: true}
+	c.emit(Drained{})
+}
+
+// reopened is what a write gets that was on its way when the shard was opened anew.
+func reopened() *wire.Refusal {
+	f := wire.Refuse(wire.CodeLeadershipLost, "the shard is opened anew; the write may or may not have been done")
+	return &f
+}
+
+// writeRefusal is what a write gets whose append failed. A full disk took nothing, for certain; of another failure the log can only say
+// that it cut back what it could.
+func writeRefusal(in WriteFailed) *wire.Refusal {
+	if !in.Full {
+		f := wire.Refuse(wire.CodeStorage, "the write failed: "+in.Reason)
+		return &f
+	}
+	f := wire.Refuse(wire.CodeStorage, "no space left on the broker's disk, nothing was written; repeat the request when there is room: "+in.Reason)
+	f.Retry, f.RetryAfterMS = wire.RetryAfter, fullRetryMS
+	return &f
+}
+
+// fullRetryMS is how long a client is asked to wait for a full disk: space is made by retention or by hand, which takes seconds.
+const fullRetryMS = 1000
