@@ -24,6 +24,12 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "storage", May: []string{"wire/id", "storage/batch", "storage/vfs"}},
 	{Package: "storage/batch", May: []string{"wire/id"}},
 	{Package: "storage/vfs", Third: []string{"golang.org/x/sys"}},
+	{Package: "storage/segment", May: []string{"wire/id", "storage/batch"}},
+	{Package: "storage/diskpool"},
+	{Package: "storage/disklog", May: []string{"wire/id", "storage/batch", "storage/vfs", "storage/segment", "storage/diskpool"}, Third: []string{"github.com/klauspost/compress"}},
+	{Package: "storage/disklog/crashtest", May: []string{"wire/id", "storage/batch", "storage/vfs", "storage/segment", "storage/diskpool", "storage/disklog"}},
+	{Package: "storage/durable", May: []string{"wire/id", "storage", "storage/batch", "storage/disklog"}},
+	{Package: "storage/inspect", May: []string{"wire/id", "storage/batch", "storage/vfs", "storage/segment", "storage/disklog"}},
 	{Package: "storage/keyed", May: []string{"wire/id", "storage", "storage/batch", "storage/vfs"}},
 
 	// The actor runtime: the only one that knows protoactor.
@@ -35,7 +41,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// A replica of a shard: cores that see neither actors nor files, and the actors around them.
 	{Package: "shardactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed",
+		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "storage/durable", "storage/disklog", "storage/diskpool", "storage/segment",
 		"shardactor/shardcore", "shardactor/cursorcore", "shardactor/groupcore", "shardactor/reading", "shardactor/route",
 	}},
 	{Package: "shardactor/shardcore", May: []string{"wire", "wire/id", "storage/batch"}},
@@ -62,6 +68,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "controlplane/model"},
 	{Package: "controlplane/plan", May: []string{"controlplane/model"}},
 	{Package: "controlplane/store", May: []string{"controlplane/model"}},
+	{Package: "controlplane/store/catalogfile", May: []string{"controlplane/model", "controlplane/store", "storage/vfs"}},
 	{Package: "controlplane/store/storetest", May: []string{"controlplane/model", "controlplane/store"}},
 	{Package: "controlplane/auth", May: []string{"controlplane/model"}, Third: []string{"github.com/golang-jwt/jwt/v5"}},
 	{Package: "controlplane/api", Third: []string{"github.com/klauspost/compress", "github.com/prometheus/client_golang"}, May: []string{
@@ -118,7 +125,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "internal/effort/cmd", May: []string{"internal/effort"}},
 	{Package: "internal/tidy"},
 	// Tests only.
-	{Package: "test/clientguide"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
+	{Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
 	{Package: "test/protocoldoc"}, {Package: "test/streams"},
 }, TestThird: []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 
@@ -144,7 +151,7 @@ var apart = []tidy.Apart{{
 
 // pure are the packages that get time, chance and the outside as arguments.
 var pure = []string{
-	"wire/...", "storage/batch", "shardactor/shardcore", "shardactor/cursorcore", "shardactor/groupcore", "shardactor/reading", "shardactor/route",
+	"wire/...", "storage/batch", "storage/segment", "shardactor/shardcore", "shardactor/cursorcore", "shardactor/groupcore", "shardactor/reading", "shardactor/route",
 	"sessionactor/sessioncore", "peeractor/linkcore", "controlplane/model", "controlplane/plan",
 }
 

@@ -58,6 +58,9 @@ func (c *Client) NewBatcher(namespace, stream string, o BatcherOptions) (*Batche
 	if err != nil {
 		return nil, err
 	}
+	if o.Producer != nil && o.Producer.client != c {
+		return nil, &ArgumentError{Op: op, Argument: "Producer", Problem: "is of another client; make one with this client"}
+	}
 	b := &Batcher{
 		client: c, namespace: namespace, stream: stream, opts: o, entry: c.streams.entry(namespace, stream),
 		budget: newByteBudget(o.BufferBytes), collectors: make(map[uint32]*collector),
@@ -84,7 +87,7 @@ func (b *Batcher) AddKeyed(ctx context.Context, key, payload []byte) (BatchedRec
 func (b *Batcher) add(ctx context.Context, key []byte, keyed bool, payload []byte) (BatchedRecord, error) {
 	pub := b.publication(key, keyed)
 	pub.count, pub.bytes = 1, wire.PayloadOverhead+len(payload)
-	if err := pub.check(b.client.opts.MaxFrameBytes - pub.headBytes(b.client)); err != nil {
+	if err := pub.check(b.frameBytes() - pub.headBytes(b.client)); err != nil {
 		return BatchedRecord{}, err
 	}
 	shard, mixes, err := b.shardOf(ctx, &pub)
@@ -108,6 +111,10 @@ func (b *Batcher) publication(key []byte, keyed bool) publication {
 // shardOf returns the shard of a record, and whether its batch may hold other keys of that shard. Where the shards are not
 // known, the broker routes by the key of the batch.
 func (b *Batcher) shardOf(ctx context.Context, pub *publication) (shard uint32, mixes bool, err error) {
+	if b.opts.Producer != nil && pub.keyed { // which does without a shard it cannot tell
+		shard, err := b.opts.Producer.shardOf(ctx, b.entry, pub)
+		return shard, true, err
+	}
 	if !pub.keyed {
 		_, known, _ := b.entry.width()
 		return 0, known, nil
@@ -132,6 +139,14 @@ func (b *Batcher) collector(shard uint32) (*collector, error) {
 		b.all = append(b.all, q)
 	}
 	return q, nil
+}
+
+// frameBytes is how long the payload of a frame may be before a number is added to it.
+func (b *Batcher) frameBytes() int {
+	if b.opts.Producer != nil {
+		return b.client.opts.MaxFrameBytes - numberBytes
+	}
+	return b.client.opts.MaxFrameBytes
 }
 
 func (b *Batcher) op() string { return "batch for " + b.namespace + "/" + b.stream }

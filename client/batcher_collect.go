@@ -59,7 +59,7 @@ func (q *collector) join(pub *publication, payload []byte, fresh *openBatch) (r 
 	b := q.batcher
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.open != nil && !q.open.fits(&b.opts, pub, b.client.opts.MaxFrameBytes) {
+	if q.open != nil && !q.open.fits(&b.opts, pub, b.frameBytes()) {
 		q.shutOpen()
 	}
 	if q.open == nil {

@@ -17,6 +17,9 @@ type BatcherOptions struct {
 	BufferBytes int64
 	// Ack is what each batch waits for.
 	Ack Ack
+	// Producer publishes the batches, each once: see Producer, whose bounds apply besides these. It is of the same client, and
+	// several batchers may share it. Without one, batches are sent once and may be lost with their answer.
+	Producer *Producer
 }
 
 // Defaults of BatcherOptions.
@@ -36,6 +39,9 @@ func (o BatcherOptions) complete(op string) (BatcherOptions, error) {
 	}
 	if o.Ack > AckNone {
 		return o, &ArgumentError{Op: op, Argument: "Ack", Problem: "is none of AckRecord, AckBatch, AckNone"}
+	}
+	if o.Ack == AckNone && o.Producer != nil {
+		return o, &ArgumentError{Op: op, Argument: "Ack", Problem: "is AckNone, but a producer needs answers; use AckRecord or AckBatch"}
 	}
 	o.MaxRecords = orDefault(o.MaxRecords, DefaultBatchRecords)
 	o.MaxBytes = orDefault(o.MaxBytes, DefaultBatchBytes)

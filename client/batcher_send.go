@@ -5,7 +5,31 @@ import "time"
 // sentBatch is a batch under way.
 type sentBatch struct {
 	batch   *openBatch
-	pending *PendingPublish
+	pending underWay
+}
+
+// underWay is a publish whose outcome may be read once Done is closed.
+type underWay interface {
+	Done() <-chan struct{}
+	outcome() (PublishResult, error)
+}
+
+// start puts a batch on its way.
+func (b *Batcher) start(batch *openBatch) (underWay, error) {
+	if b.opts.Producer == nil {
+		p, err := b.client.start(b.ctx, batch.pub)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	p, err := b.opts.Producer.start(b.ctx, batch.pub)
+	if err != nil {
+		return nil, err
+	}
+	b.client.chunks.put(batch.buf) // the producer has a copy
+	batch.buf = nil
+	return p, nil
 }
 
 // send is the goroutine that publishes the batches of a shard, in order, and takes their outcomes. It ends when there is
@@ -52,7 +76,7 @@ func (q *collector) publish(batch *openBatch, under *fifo[sentBatch]) {
 		q.settle(batch, PublishResult{}, b.closedError())
 		return
 	}
-	pending, err := b.client.start(b.ctx, batch.pub)
+	pending, err := b.start(batch)
 	if err != nil {
 		if b.ctx.Err() != nil {
 			err = b.closedError()

@@ -39,7 +39,8 @@ type Client struct {
 	turn      atomic.Uint64 // of RoundRobin
 	requestID atomic.Uint64 // of one-shot requests
 	stats     counters
-	batchers  batchers
+	batchers  flushers
+	producers flushers
 
 	life    life
 	closing context.Context // done when Close begins: no new work
@@ -128,7 +129,7 @@ func (c *Client) greet(ctx context.Context) error {
 }
 
 // Close refuses new work, waits until publishes and cache requests under way are answered and unacknowledged publishes
-// were taken by the broker, and closes the connections. Batchers are flushed first. Subscriptions end with ErrClosed. It waits
+// were taken by the broker, and closes the connections. Batchers and producers are flushed first. Subscriptions end with ErrClosed. It waits
 // as long as ctx allows, at most five seconds when ctx has no deadline; the error says what was given up. Further calls
 // return the same.
 func (c *Client) Close(ctx context.Context) error {
@@ -138,7 +139,7 @@ func (c *Client) Close(ctx context.Context) error {
 			ctx, cancel = context.WithTimeout(ctx, closePatience)
 			defer cancel()
 		}
-		flushed := c.batchers.close(ctx)
+		flushed := errors.Join(c.batchers.close(ctx), c.producers.close(ctx)) // in this order: a batcher may use a producer
 		c.life.seal()
 		c.close()
 		c.closed = errors.Join(flushed, c.closeTargets(ctx))

@@ -30,7 +30,7 @@ func TestConnectOffersOnlyWhatTheClientCanReadAndUse(t *testing.T) {
 	if a.TenantID != "t1" || a.Token != testbroker.Token || !offer.HasFlags {
 		t.Fatalf("auth says %+v", a)
 	}
-	if offer.Flags&^wire.KnownFlags != 0 || offer.Flags&(wire.FlagEventPublisher|wire.FlagEventTimestamps|wire.FlagPublishIdempotent) != 0 {
+	if offer.Flags&^wire.KnownFlags != 0 || offer.Flags&(wire.FlagEventPublisher|wire.FlagEventTimestamps) != 0 {
 		t.Fatalf("flags offered: %s", offer.Flags)
 	}
 	if !offer.Features.Has(wire.FeatureErrorCodes|wire.FeaturePublishPipeline|wire.FeatureShardMoved) ||

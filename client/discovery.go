@@ -138,39 +138,3 @@ func echoes(op string, sent, got uint64) error {
 	}
 	return &ProtocolError{Op: op, What: fmt.Sprintf("answered request %d instead of %d", got, sent)}
 }
-
-// smallMessage is an upper bound for the token-free parts of a request without payload, in bytes, as far as the send window
-// is concerned: names apart, a few hundred bytes of JSON.
-const smallMessage = 1 << 10
-
-// ask sends a question on a stream of its own and returns the answer. Questions change nothing, so a failed one is asked
-// again as the options allow.
-func (c *Client) ask(ctx context.Context, op string, feature wire.Features, name string, question wire.Message) (wire.Message, error) {
-	if c.isClosed() {
-		return nil, closedError(op)
-	}
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	var answer wire.Message
-	err := c.repeat(ctx, op, repeatable, func() error {
-		control, err := c.openControl(ctx, c.entry.cacheLinks, op, smallMessage)
-		if err != nil {
-			return err
-		}
-		defer control.finish()
-		if !control.grant.Features.Has(feature) {
-			return &UnsupportedError{Op: op, Feature: name}
-		}
-		return c.exchange(ctx, control, op, func() error {
-			if err := control.send(question); err != nil {
-				return err
-			}
-			answer, err = control.receive(op)
-			if refused, ok := answer.(*wire.ErrorAnswer); ok && err == nil {
-				return refusalOf(op, refused)
-			}
-			return err
-		})
-	})
-	return answer, err
-}

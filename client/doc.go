@@ -9,9 +9,13 @@
 //   - Publishes of one key (and all without a key) to one stream reach the broker in the order of the calls, also when the
 //     shard gets another owner meanwhile. Many may be under way at once: see PublishAsync, and Batcher for many small ones.
 //   - A publish is sent once. When it is not known whether it took effect, the error matches ErrOutcomeUnknown.
-//     PublishAtLeastOnce is the exception, by name.
+//     PublishAtLeastOnce is the exception, by name, and a Producer: it numbers its batches, so that they may be sent again and
+//     are written once.
 //   - A subscription goes on by itself after a lost connection, a lag or a move, as its Resume says. Where events have
 //     offsets none is missing and none comes twice; on in-memory streams Event.Gap marks where some may be missing.
+//   - Position and Positions are where to go on in another process: the offset after the last event returned. An offset that
+//     retention dropped, or that is past the end, is a *CursorError that names the nearest one, never silently another.
+//   - PublishIf, Commit and CommitIf take effect once or not at all; without an answer the error matches ErrOutcomeUnknown.
 //   - A slow reader makes the client stop reading, unless its policy is QueueDropNew, which counts what it drops. A canceled
 //     context loses no event; the next call returns it.
 //   - Byte slices passed in are not kept after the call returns, and byte slices returned belong to the caller.
@@ -34,12 +38,16 @@
 // copy and do not. (2) Up to three hops, never twice to one broker. (3) After the pause the broker asks for, and not_found
 // only for five seconds. A cache read whose connection was lost is asked once more; a cache write never.
 //
+// A Producer repeats like PublishAtLeastOnce, by time only: see ProducerOptions.Patience. Read, OffsetForTime and StateGet are
+// questions. PublishIf and Commit are repeated, and redirects followed, while the broker says that nothing happened, and returned
+// as soon as the outcome is unknown.
+//
 // Repetition is up to Options.Attempts tries with pauses that grow from 200 ms to 2 s, each a random part of that, and up to
 // Options.RetryDeadline. A subscription that was established tries for 30 s, or RetryDeadline. A dead broker is noticed after
 // at most seven seconds of silence (transport.ClientIdleTimeout); a call that finds nobody fails as Options.DialTimeout says.
 //
 // # What it holds
 //
-// Memory is bounded by options: PublishInflightBytes for publishes, the send windows for cache requests, the receive windows
+// Memory is bounded by options: PublishInflightBytes for publishes and the batches of producers, the send windows for cache requests, the receive windows
 // of the connections (Options.ReceiveWindowBytes adds them up), and the queues of those subscriptions that have one.
 package client

@@ -34,7 +34,7 @@ func (c *Client) follow(ctx context.Context, r *route, step func(t *target) erro
 			visited = append(visited, moved.NodeID)
 			r.learn(c, wire.Owner{NodeID: moved.NodeID, Addr: moved.Addr, Generation: moved.Generation})
 			at = next
-		case at != c.entry && !returned && (isConnectFailure(err) || repeatable(err)):
+		case at != c.entry && !returned && (isConnectFailure(err) || untaken(err)):
 			returned, at = true, c.entry
 		default:
 			return err

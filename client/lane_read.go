@@ -63,6 +63,8 @@ func (l *lane) takePublish(m wire.Message) error {
 	case *wire.PublishError:
 		refusal := m.Refusal()
 		return l.answer(m.RequestID, reply{ack: wire.PublishAck{RequestID: m.RequestID, Refusal: &refusal}})
+	case *wire.PublishRefused:
+		return l.answer(m.RequestID, reply{msg: m})
 	case *wire.ErrorAnswer: // it names no publish, so none can be told what became of it
 		return brokerError(l.op(), m.Refusal())
 	}

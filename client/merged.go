@@ -81,7 +81,7 @@ func (m *MergedSubscription) forward(s *Subscription) {
 func (m *MergedSubscription) Shards() int { return len(m.shards) }
 
 // Positions are the offsets of the first event of each shard that was not returned yet, for SubscribeAllOptions.Positions.
-// A shard that has returned none is not in it, nor one without offsets.
+// A shard without offsets is not in it.
 func (m *MergedSubscription) Positions() map[uint32]id.Offset {
 	all := make(map[uint32]id.Offset)
 	for i := range m.positions {

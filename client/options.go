@@ -176,7 +176,7 @@ func orDefault[T comparable](v, standard T) T {
 
 // offer is what the client says it can read and use, and nothing else.
 func (o Options) offer() wire.Offer {
-	flags := wire.FlagPublishBatch | wire.FlagPublishAcked | wire.FlagPublishKeyed |
+	flags := wire.FlagPublishBatch | wire.FlagPublishAcked | wire.FlagPublishKeyed | wire.FlagPublishIdempotent |
 		wire.FlagPublishAck | wire.FlagPublishAckOwner | wire.FlagPublishAckCode | wire.FlagPublishAckDetail | wire.FlagPublishAckOffset |
 		wire.FlagEventBatch | wire.FlagEventBatchShared | wire.FlagEventOffsets | wire.FlagEventSkipped
 	if o.Publishers {
@@ -188,7 +188,9 @@ func (o Options) offer() wire.Offer {
 	features := wire.FeatureErrorCodes | wire.FeatureUnsupported |
 		wire.FeatureRedirect | wire.FeatureTopology | wire.FeatureStreamShards | wire.FeatureCacheShards | wire.FeatureShardOwners |
 		wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
-		wire.FeatureShardMoved | wire.FeatureSubscriptionLagged | wire.FeatureSubscribeQueue | wire.FeatureCacheDelete
+		wire.FeatureShardMoved | wire.FeatureSubscriptionLagged | wire.FeatureSubscribeQueue | wire.FeatureCacheDelete |
+		wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional | wire.FeatureAtomicCommit |
+		wire.FeatureStreamRead | wire.FeatureRecordTimestamps
 	if o.AckOnCommit {
 		features |= wire.FeatureAckOnCommit
 	}

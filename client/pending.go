@@ -95,6 +95,8 @@ func (p *PendingPublish) outcome() (PublishResult, error) {
 		return PublishResult{}, r.err
 	case r.silent:
 		return PublishResult{}, nil
+	case r.answer.msg != nil:
+		return PublishResult{}, refusalOf(r.op(), r.answer.msg)
 	case r.answer.ack.Refusal != nil:
 		return PublishResult{}, brokerError(r.op(), *r.answer.ack.Refusal)
 	}

@@ -17,6 +17,8 @@ func refusalOf(op string, m wire.Message) error {
 		return &NotLeaderError{Op: op, NodeID: m.NodeID, Addr: m.Addr.V, Generation: m.Generation}
 	case *wire.SubscribeCursorError:
 		return &CursorError{Op: op, Reason: m.Reason, Requested: m.Requested, Available: m.Available}
+	case *wire.PublishRefused:
+		return refusedError(op, m)
 	case *wire.Unsupported:
 		return &UnsupportedError{Op: op, Feature: fmt.Sprintf("%q", m.RequestType)}
 	}

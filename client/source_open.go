@@ -25,6 +25,34 @@ func (o *opened) stop() {
 	o.link.busy.Add(-1)
 }
 
+// begin is the first opening. For a time it asks where that is; a time without a record is asked again once the subscription
+// stands, because one may have come in between.
+func (s *source) begin(ctx context.Context, namespace, stream string, from Start) (*opened, error) {
+	if !from.timed {
+		return s.open(ctx, from.start)
+	}
+	at, found, err := s.client.OffsetForTime(ctx, namespace, stream, s.shard, from.since)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		return s.open(ctx, At(at).start)
+	}
+	o, err := s.open(ctx, Latest().start)
+	if err != nil {
+		return nil, err
+	}
+	at, found, err = s.client.OffsetForTime(ctx, namespace, stream, s.shard, from.since)
+	if err == nil && (!found || o.accepted.StartOffset.Set && at >= o.accepted.StartOffset.V) {
+		return o, nil
+	}
+	o.stop()
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, At(at).start)
+}
+
 // open is one try to subscribe, wherever redirects lead.
 func (s *source) open(ctx context.Context, from wire.Start) (*opened, error) {
 	message := s.message

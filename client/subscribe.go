@@ -10,16 +10,26 @@ import (
 )
 
 // Start is where a subscription begins. The zero value is Latest.
-type Start struct{ start wire.Start }
+type Start struct {
+	start wire.Start
+	since time.Time // instead, with timed
+	timed bool
+}
 
 // Latest begins with what is published from now on.
 func Latest() Start { return Start{} }
 
 // Earliest begins with the oldest record there is.
-func Earliest() Start { return Start{wire.Start{Kind: wire.StartEarliest}} }
+func Earliest() Start { return Start{start: wire.Start{Kind: wire.StartEarliest}} }
 
 // At begins at an offset: that of the first record not seen yet. In-memory streams have no offsets and refuse it.
-func At(offset id.Offset) Start { return Start{wire.Start{Kind: wire.StartOffset, Offset: offset}} }
+func At(offset id.Offset) Start {
+	return Start{start: wire.Start{Kind: wire.StartOffset, Offset: offset}}
+}
+
+// Since begins with the first record that was appended at or after a time, as the broker's clock had it; with none so far,
+// with what is published from now on. In-memory streams refuse it.
+func Since(t time.Time) Start { return Start{since: t, timed: true} }
 
 // SubscribeOptions says what to read and how. The zero value reads shard 0 from now on.
 type SubscribeOptions struct {
@@ -95,7 +105,7 @@ func (c *Client) openSubscription(ctx context.Context, namespace, stream string,
 	s := newSource(c, op, namespace, stream, o, whole)
 	var first *opened
 	err = c.repeat(ctx, op, repeatable, func() (err error) {
-		first, err = s.open(ctx, o.From.start)
+		first, err = s.begin(ctx, namespace, stream, o.From)
 		return err
 	})
 	if err != nil {

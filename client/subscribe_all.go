@@ -54,6 +54,9 @@ func (c *Client) SubscribeAll(ctx context.Context, namespace, stream string, o S
 		positions: make([]position, len(subs)), turn: make(chan struct{}, 1),
 	}
 	m.turn <- struct{}{}
+	for i, s := range subs {
+		m.positions[i].begin(&s.accepted)
+	}
 	if err := m.run(c); err != nil {
 		closeAll(subs)
 		return nil, err

@@ -38,7 +38,16 @@ type position struct{ plusOne atomic.Uint64 }
 
 func (p *position) after(e *Event) {
 	if e.HasOffset {
-		p.plusOne.Store(uint64(e.Offset) + 2)
+		p.set(e.Offset.Add(1))
+	}
+}
+
+func (p *position) set(offset id.Offset) { p.plusOne.Store(uint64(offset) + 1) }
+
+// begin is the position before the first event, where the broker told it.
+func (p *position) begin(accepted *wire.Subscribed) {
+	if accepted.StartOffset.Set {
+		p.set(accepted.StartOffset.V)
 	}
 }
 
@@ -54,6 +63,7 @@ func newSubscription(s *source, o SubscribeOptions, first *opened) (*Subscriptio
 	s.install(first)
 	sub := &Subscription{source: s, feed: s, accepted: first.accepted, turn: make(chan struct{}, 1)}
 	sub.turn <- struct{}{}
+	sub.position.begin(&first.accepted)
 	if o.Policy == QueueDropNew {
 		sub.queue = newBacklog(s, o.ClientQueue)
 		sub.feed = sub.queue
@@ -83,8 +93,8 @@ func (s *Subscription) QueueCapacity() (batches uint32, ok bool) {
 	return s.accepted.QueueCapacity.V, s.accepted.QueueCapacity.Set
 }
 
-// Position is the offset of the first event that Next has not returned: At(offset) goes on there. ok is false before the
-// first event, and on in-memory streams.
+// Position is the offset of the first event that Next has not returned: At(offset) goes on there. ok is false on in-memory
+// streams.
 func (s *Subscription) Position() (offset id.Offset, ok bool) { return s.position.get() }
 
 // Dropped is how many events QueueDropNew has dropped. Those that a resumption brought back are counted too.

@@ -156,6 +156,7 @@ func (l *lane) endUnread() {
 	owed := l.core.Owed()
 	l.core.Unread()
 	l.sample = sample{}
+	l.reads.abandon()
 	l.send.CancelWrite()
 	l.session.opts.Events.Emit(answersUnread{session: l.session.number, client: l.session.conn.RemoteAddr(), bytes: owed})
 	l.flush()

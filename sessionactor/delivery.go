@@ -34,6 +34,9 @@ type delivery struct {
 	batches []*batch.Batch
 	shape   shape
 
+	skipped uint64   // offsets since the last event that hold none
+	header  [64]byte // of an event frame in the making
+
 	busy      bool         // more than one batch was queued when there was something to write last
 	busySince time.Time    // when that was
 	late      actors.Timer // rings the gate when events have waited for others long enough; nil before the first time
@@ -65,18 +68,25 @@ func (d *delivery) run(ctx context.Context) error {
 		return f
 	}
 	// The place in the log is taken before the answer: what is published after it is delivered.
-	d.cursor = d.request.shard.Log.Register(storage.CursorOptions{
-		Start: d.request.start, Capacity: d.request.capacity, Owner: d.owner(),
+	cursor, err := d.request.shard.Log.Register(storage.CursorOptions{
+		Start: d.request.start, Offset: d.request.offset, Capacity: d.request.capacity, Owner: d.owner(),
 		Ring: d.gate.Ring, // a ring that wait did not look at must not make a later one block: the shard rings
 	})
+	if err != nil {
+		d.stream.CancelWrite()
+		d.request.answer(d.notRegistered(err))
+		d.request.lane = nil
+		return err
+	}
+	d.cursor, d.next = cursor, cursor.Start()
 	defer d.cursor.Release()
-	d.shape = shapeFor(d.request.grant, d.id, d.request.entry.Name, &d.session.opts.Delivery)
+	d.shape = shapeFor(d.request.grant, d.id, d.request.entry, &d.session.opts.Delivery)
 	if _, err := d.stream.Write(wire.AppendJSONFrame(nil, &wire.EventStreamHello{SubscriptionID: d.id})); err != nil {
 		d.request.refuse(wire.Refuse(wire.CodeInternal, "the event stream broke off").WithRetry(wire.RetryRetry))
 		d.request.lane = nil
 		return fmt.Errorf("write hello: %w", err)
 	}
-	heard := d.request.lane.grant(d.request.token, sessioncore.Answer{Message: d.request.subscribed(d.id)})
+	heard := d.request.lane.grant(d.request.token, sessioncore.Answer{Message: d.request.subscribed(d.id, cursor)})
 	d.request.lane = nil // an idle subscription keeps nothing of the stream it was asked for on
 	if !heard {
 		d.stream.CancelWrite()
@@ -102,12 +112,11 @@ func (d *delivery) open(ctx context.Context) error {
 func (d *delivery) deliver(ctx context.Context) error {
 	for {
 		d.lookForPage()
-		page, err := d.cursor.Take(pageOf(d.request.capacity), pageBytes, d.batches)
-		d.batches, d.next = page.Batches, page.Next
-		var closed *storage.ClosedError
-		if errors.As(err, &closed) {
-			return d.end(closedBy(closed.Reason))
+		page, err := d.cursor.Take(ctx, pageOf(d.request.capacity), pageBytes, d.batches)
+		if err != nil {
+			return d.endOfLog(ctx, err)
 		}
+		d.batches, d.next = page.Batches, page.Next
 		if page.Lost > 0 && d.endsWhenLagging() {
 			d.next = page.From
 			return d.end(endLagged)
@@ -118,11 +127,13 @@ func (d *delivery) deliver(ctx context.Context) error {
 				d.busySince = d.session.opts.Clock.Now()
 			}
 			d.havePage()
+			d.skip(page)
 			if err := d.write(page.Batches); err != nil {
 				return fmt.Errorf("write events: %w", err)
 			}
 			d.wrotePage()
 		case page.Lost > 0: // and nothing behind it yet
+			d.skip(page)
 		default:
 			if more, err := d.wait(ctx); !more {
 				return err

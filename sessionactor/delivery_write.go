@@ -3,7 +3,9 @@ package sessionactor
 import (
 	"sync"
 
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
 )
 
 // writeBuffers are shared by all subscriptions: only one that has something to write holds one.
@@ -17,6 +19,7 @@ func (d *delivery) write(batches []*batch.Batch) error {
 	m := d.session.opts.Metrics
 	for _, b := range batches {
 		if !b.Kind.Visible() {
+			d.skipped += uint64(b.Count)
 			continue
 		}
 		var err error
@@ -29,18 +32,21 @@ func (d *delivery) write(batches []*batch.Batch) error {
 	return d.put(buf)
 }
 
-// frames adds the frames of one batch to buf, writing whatever does not fit.
+// skip counts what lies in front of a page and holds no event: the part of a hole that is nobody's loss.
+func (d *delivery) skip(page storage.Page) {
+	begin := page.Next
+	if len(page.Batches) > 0 {
+		begin = page.Batches[0].Base
+	}
+	if gap := uint64(begin - page.From); begin > page.From && gap > page.Lost {
+		d.skipped += gap - page.Lost
+	}
+}
+
+// frames adds the frames of one batch to buf, writing whatever does not fit. Batches from disk carry no frames.
 func (d *delivery) frames(buf []byte, b *batch.Batch) ([]byte, error) {
-	if !d.shape.shared {
-		d.session.opts.Metrics.Encodes.Inc()
-		var lost uint32
-		if buf, lost = d.shape.append(buf, b); lost > 0 {
-			d.cursor.Drop(uint64(lost))
-		}
-		if len(buf) < writeBytes {
-			return buf, nil
-		}
-		return d.restart(buf)
+	if !d.shape.shared || b.Framed == nil && b.Cut == nil {
+		return d.encode(buf, b)
 	}
 	if b.Framed != nil {
 		return d.join(buf, b.Framed)
@@ -52,6 +58,31 @@ func (d *delivery) frames(buf []byte, b *batch.Batch) ([]byte, error) {
 		}
 	}
 	return buf, nil
+}
+
+// encode adds the frames of one batch in the form of this subscriber. Records that no frame can hold are counted as dropped.
+func (d *delivery) encode(buf []byte, b *batch.Batch) ([]byte, error) {
+	d.session.opts.Metrics.Encodes.Inc()
+	e := d.shape.event(b, d.skipped)
+	d.skipped = 0
+	var err error
+	for rest := wire.Region(b.Region()); len(rest) > 0 && err == nil; {
+		e.Region, e.Count, rest = d.shape.cut(rest, uint32(b.End()-e.BaseOffset))
+		switch {
+		case !d.shape.fits(&e):
+			d.cursor.Drop(uint64(e.Count))
+		case d.shape.apart():
+			if buf, err = d.join(buf, d.shape.header(d.header[:0], &e)); err == nil {
+				buf, err = d.join(buf, e.Region)
+			}
+		default:
+			if buf = d.shape.append(buf, &e); len(buf) >= writeBytes {
+				buf, err = d.restart(buf)
+			}
+		}
+		e.BaseOffset, e.SkippedBefore = e.BaseOffset.Add(uint64(e.Count)), 0
+	}
+	return buf, err
 }
 
 // join puts bytes behind those that wait in buf. What is large goes out by itself, uncopied.

@@ -16,6 +16,20 @@ func (e pumpFailed) Attrs() []slog.Attr {
 	return []slog.Attr{slog.Uint64("session", e.session), slog.String("pump", e.pump), slog.String("panic", e.value), slog.String("stack", string(e.stack))}
 }
 
+// logReadFailed: the log of a stream could not be read for a client. Trimmed offsets and closed logs are no failures.
+type logReadFailed struct {
+	session uint64
+	stream  string
+	shard   uint32
+	err     error
+}
+
+func (e logReadFailed) EventName() string { return "log_read_failed" }
+func (e logReadFailed) Level() slog.Level { return slog.LevelError }
+func (e logReadFailed) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Uint64("session", e.session), slog.String("stream", e.stream), slog.Uint64("shard", uint64(e.shard)), slog.Any("error", e.err)}
+}
+
 // answersUnread: a stream was ended because its client reads no answers and the node has too many of them.
 type answersUnread struct {
 	session uint64

@@ -84,11 +84,13 @@ type site struct {
 	acceptor *memAcceptor
 	registry *prometheus.Registry
 	sabotage *sabotage
+	disk     *siteDisk
 	caches   *reading.CachePool
 	readers  *storage.Readers
 	version  uint64
 	applied  chan uint64
 	conns    []*memConn
+	close    func()
 }
 
 type setting struct {
@@ -100,6 +102,7 @@ type setting struct {
 	readerBytes int64
 	timed       bool // every request is
 	change      func(*Options)
+	disk        *siteDisk // of the durable streams; nil is none
 	desired     []route.Assignment
 }
 
@@ -133,7 +136,8 @@ func open(t testing.TB, s setting) *site {
 	}
 	x := &site{t: t, registry: prometheus.NewRegistry(), acceptor: newMemAcceptor(), sabotage: &sabotage{}, applied: make(chan uint64, 16)}
 	x.sys = actors.NewSystem(actors.Options{Name: t.Name(), Clock: s.clock, Registerer: x.registry})
-	t.Cleanup(x.close)
+	x.close = sync.OnceFunc(x.end)
+	t.Cleanup(func() { x.close() })
 	tails := storage.NewBudget(256 << 20)
 	x.caches = reading.NewCachePool(cacheBytes)
 	x.readers = storage.NewReaders(storage.ReaderOptions{Policy: s.policy, WindowBytes: s.windowBytes, Budget: storage.NewBudget(s.readerBytes)})
@@ -142,11 +146,15 @@ func open(t testing.TB, s setting) *site {
 	if s.timed {
 		timings = stages.New(x.registry, s.clock.Now, 1)
 	}
-	x.host = must(shardactor.SpawnHost(x.sys, shardactor.HostOptions{
+	host := shardactor.HostOptions{
 		Table: table, Tails: tails, Caches: x.caches, Readers: x.readers, RingBatches: s.ringBatches, RingBytes: s.ringBytes,
 		Events: actors.DiscardEvents(), Metrics: shardactor.NewMetrics(x.registry, tails, x.caches, x.readers),
 		Rand: rand.New(rand.NewPCG(1, 2)).Uint64, Applied: func(v uint64) { x.applied <- v }, Wrap: x.sabotage.wrap, Timings: timings,
-	}))(t)
+	}
+	if x.disk = s.disk; x.disk != nil {
+		x.disk.open(t, &host, x.registry)
+	}
+	x.host = must(shardactor.SpawnHost(x.sys, host))(t)
 	x.opts = DefaultOptions()
 	x.opts.Table, x.opts.Auth, x.opts.Offer, x.opts.Clock = table, gatekeeper{}, EphemeralOffer(), s.clock
 	x.opts.Brokers = []wire.Broker{{NodeID: "n1", Addr: "10.0.0.1:5000"}}
@@ -178,8 +186,8 @@ func (x *site) desire(list ...route.Assignment) {
 	}
 }
 
-// close stops everything and checks that no permit was lost on the way.
-func (x *site) close() {
+// end stops everything and checks that no permit was lost on the way. Call close, which does it once.
+func (x *site) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	x.sabotage.release()
@@ -190,6 +198,9 @@ func (x *site) close() {
 		x.t.Error(err)
 	}
 	x.balanced()
+	if x.disk != nil {
+		x.disk.close(ctx, x.t)
+	}
 }
 
 // balanced waits until every permit came back: what was read has had its outcome, once.
@@ -226,6 +237,8 @@ type sabotage struct {
 	held  map[string]chan struct{} // by name: a turn with messages waits here
 	enter chan struct{}            // told when a turn waits
 	wreck string                   // the next turn with messages of this shard panics
+	// answer, when not nil, answers publishes in place of the shards, which do not hear of them.
+	answer func(m *shardactor.Publish) shardactor.Answer
 }
 
 func (s *sabotage) wrap(name route.Name, shard uint32, a actors.Actor) actors.Actor {
@@ -278,7 +291,7 @@ func (a saboteur) Receive(t *actors.Turn) {
 			<-gate
 		}
 		a.s.mu.Lock()
-		wrecked := a.s.wreck == a.name
+		wrecked, answer := a.s.wreck == a.name, a.s.answer
 		if wrecked {
 			a.s.wreck = ""
 		}
@@ -286,8 +299,24 @@ func (a saboteur) Receive(t *actors.Turn) {
 		if wrecked {
 			panic("sabotage")
 		}
+		if answer != nil && a.answered(t.Messages(), answer) {
+			return
+		}
 	}
 	a.inner.Receive(t)
+}
+
+// answered answers a turn's messages when all of them are publishes.
+func (a saboteur) answered(messages []any, answer func(m *shardactor.Publish) shardactor.Answer) bool {
+	for _, m := range messages {
+		p, ok := m.(*shardactor.Publish)
+		if !ok {
+			return false
+		}
+		p.Reply.Answer(p.Token, answer(p))
+		p.Reply.Flush()
+	}
+	return true
 }
 
 // connect makes a connection. change adjusts it before the broker sees it.

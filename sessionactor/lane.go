@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -51,6 +52,9 @@ type lane struct {
 	demand   sessioncore.Demand // of the request that is on its way to its shard; the admission's while it waits
 	gate     Gate               // of the read pump: rung when there may be room for another request, or credit
 	turns    []turn             // subscribes that wait for older answers
+	reads    laneReads          // of logs
+	expiry   actors.Timer       // see awaitOutcome; nil before the first
+	expiring bool               // it is armed
 
 	debt debt // what it owes its client, in the books of the node
 }
@@ -212,14 +216,20 @@ func (l *lane) authenticate(r sessioncore.Request) {
 func (l *lane) Answer(t shardcore.Token, a shardactor.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.core.IsOpen(sessioncore.Token(t)) {
+	token := sessioncore.Token(t)
+	open := l.core.IsOpen(token)
+	if !open && !l.core.Outlived(token) {
 		return // the stream is gone; what it held was given back with it
 	}
 	if a.Caused {
 		l.causedFailure()
 	}
-	l.countRefusal(a.Refusal)
-	l.outcome(sessioncore.Token(t), sessioncore.Answer{Refusal: a.Refusal, Found: a.Found, Value: a.Value})
+	if !open {
+		return // it came too late, and was answered
+	}
+	l.settle(token, sessioncore.Answer{
+		Refusal: a.Refusal, Refused: a.Refused, HasOffset: !a.NoOffset && l.core.IsLogged(token), Offset: a.Offset, Found: a.Found, Value: a.Value,
+	})
 }
 
 // causedFailure is told that a request of this stream made a shard fail. The second one of its principal costs the connection.
@@ -243,6 +253,9 @@ func (l *lane) Flush() {
 // settle answers a request at once.
 func (l *lane) settle(t sessioncore.Token, a sessioncore.Answer) {
 	l.countRefusal(a.Refusal)
+	if a.Refused != nil {
+		l.session.opts.Metrics.Refused.WithLabelValues(a.Refused.Kind.String()).Inc()
+	}
 	l.outcome(t, a)
 }
 
@@ -329,6 +342,7 @@ func (l *lane) writePump(out []byte) {
 func (l *lane) abandon(why string) {
 	l.core.Abandon(why)
 	l.sample = sample{}
+	l.reads.abandon()
 	l.giveBack()
 }
 
@@ -359,6 +373,9 @@ func (l *lane) finish() {
 		_ = l.send.Close()
 	}
 	l.recv.CancelRead()
+	if l.expiry != nil {
+		l.expiry.Stop()
+	}
 	if l.tenant != nil {
 		l.session.opts.Admission.detach(l.tenant)
 	}

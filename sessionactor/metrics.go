@@ -15,6 +15,7 @@ type Metrics struct {
 	StreamsRefused *prometheus.CounterVec // by reason: streams that the broker ended for a fault
 	Requests       *prometheus.CounterVec // by kind
 	Refused        *prometheus.CounterVec // by code
+	ReadFailures   prometheus.Counter
 	DroppedFrames  prometheus.Counter
 	JSONPublishes  prometheus.Counter
 	QueueFull      *TenantCounter // by tenant and action: refused, dropped
@@ -63,7 +64,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		StreamsRefused: vec("felix_client_streams_refused_total", "Client streams that the broker ended for a fault: bad_magic, bad_version or too_long (a frame header that cannot be followed), partial_frames, answers_unread, not_possible (what the stream may not carry and nobody can answer), or the error code of its last answer.", "reason"),
 		Closed:         vec("felix_client_connections_closed_total", "Client connections that the broker closed by itself, by reason: authentication_timeout, too_many_streams, overload, internal, repeated_failure.", "reason"),
 		Requests:       vec("felix_requests_total", "Requests taken from clients, by kind.", "kind"),
-		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code; unsupported are those of a type that is not served.", "code"),
+		Refused:        vec("felix_requests_refused_total", "Requests answered with a refusal, by error code, or by the reason that publish_refused names; unsupported are those of a type that is not served.", "code"),
+		ReadFailures:   counter("felix_log_read_failures_total", "Reads of logs for clients, subscriptions included, that the disk or damage on it made fail."),
 		DroppedFrames:  counter("felix_frames_dropped_total", "Frames passed over without an answer because none was wanted or possible."),
 		JSONPublishes:  counter("felix_broker_json_publishes_total", "Publishes that arrived as JSON, which is slower than the binary layout."),
 		QueueFull:      newTenantCounter(vec("felix_tenant_publish_queue_full_total", "Requests to a shard that found no room, by tenant (_overflow: all beyond FELIX_TENANT_METRICS_MAX) and action: refused (answered overloaded) or dropped (unacknowledged).", "tenant", "action")),

@@ -46,6 +46,18 @@ type Options struct {
 	IngressWait bool
 	// Answers is the node's bound on answers that wait because their clients do not read.
 	Answers *Answers
+	// AckWait is how long a write to a durable stream that is answered waits for its outcome before it is answered as unknown; 0 is for
+	// as long as it takes.
+	AckWait time.Duration
+	// AckAtClaim acknowledges publishes to durable streams when they are queued for the log, without an offset, unless their client asks
+	// for more: what is acknowledged then may still be lost.
+	AckAtClaim bool
+	// Reads is how many reads of logs one connection may have under way, each of which may wait for the disk, and NodeReads the same for
+	// the node; further ones wait.
+	Reads     int
+	NodeReads *actors.Credit
+	// ProducerIDs draws the ids of idempotent producers.
+	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
 	Window int
 	// AuthTimeout closes a connection on which no stream authenticated, and one on which some stream takes longer.
@@ -77,6 +89,10 @@ func DefaultOptions() Options {
 		ConnBytes:      wire.ConnPublishBytes,
 		Answers:        NewAnswers(NodeAnswers),
 		Suspects:       NewSuspects(),
+		AckWait:        2 * time.Second,
+		Reads:          connReads,
+		NodeReads:      actors.NewCredit(1, nodeReads),
+		ProducerIDs:    NewProducerIDs(randomID),
 		Window:         wire.PublishWindow,
 		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
 		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
@@ -84,6 +100,14 @@ func DefaultOptions() Options {
 		Delivery: DefaultDelivery(),
 	}
 }
+
+// connReads and nodeReads bound the reads that are under way: each may hold 4 MiB of records and their answer of up to 16 MiB, and while it
+// waits for the disk one of the places there that all readers of a node share. A connection has few, so that several can wait for a slow
+// disk and leave places to others.
+const (
+	connReads = 4
+	nodeReads = 32
+)
 
 // JudgedFrames is what Frames holds beyond the admission, in bytes: a few of the largest frames on their way to being
 // refused or let in.
@@ -114,4 +138,14 @@ func EphemeralOffer() wire.Offer {
 			wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
 			wire.FeatureShardOwners | wire.FeatureSubscribeQueue,
 	}
+}
+
+// DurableOffer is what a broker with a storage directory serves: all of EphemeralOffer, and what takes a log that lasts. Naming the shard
+// of a publish (FeatureHiExplicitShard) is not in it: the protocol has no layout for that.
+func DurableOffer() wire.Offer {
+	o := EphemeralOffer()
+	o.Flags |= wire.FlagEventSkipped | wire.FlagPublishIdempotent
+	o.Features |= wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged |
+		wire.FeatureAtomicCommit | wire.FeatureAckOnCommit | wire.FeatureRecordTimestamps | wire.FeaturePublishConditional | wire.FeatureStreamRead
+	return o
 }

@@ -23,9 +23,13 @@ func (l *lane) publish(ctx context.Context, r sessioncore.Request) {
 		l.refuse(r.Token, notFound("stream", string(p.Tenant), string(p.Namespace), string(p.Stream)))
 		return
 	}
+	if f := refuseNumbered(r, entry); f != nil {
+		l.refuse(r.Token, *f)
+		return
+	}
 	_, target := entry.Resolve(p.Key, p.Keyed)
 	if target.State != route.Local {
-		l.refuse(r.Token, elsewhere(target))
+		l.refuseElsewhere(r, target)
 		return
 	}
 	if p.Count == 0 { // a batch of nothing is done before it begins
@@ -35,9 +39,15 @@ func (l *lane) publish(ctx context.Context, r sessioncore.Request) {
 	msg := &shardactor.Publish{Batch: batch.Batch{Count: p.Count, Kind: batch.Records, PayloadBytes: p.PayloadBytes}}
 	records, bytes := p.Count, p.PayloadBytes
 	l.session.opts.Delivery.frame(&msg.Batch, r.Framed) // p's names and key are gone after this
+	if entry.Durable {
+		l.toLog(msg, r)
+	}
 	msg.To(l, shardcore.Token(r.Token))
 	msg.Sent = l.sampleSent(r.Token)
 	if l.submit(ctx, r.Token, target.Shard, msg, msg.Batch.Size()) {
+		if entry.Durable {
+			l.awaitOutcome(r.Token)
+		}
 		m.Published.Add(float64(records))
 		m.PublishedBytes.Add(float64(bytes))
 	}
@@ -57,6 +67,16 @@ func (l *lane) ask(ctx context.Context, r sessioncore.Request) {
 	switch m := r.Message.(type) {
 	case *wire.Subscribe:
 		l.subscribe(r.Token, m)
+	case *wire.ProducerInit:
+		l.producerInit(r.Token, m)
+	case *wire.Commit:
+		l.commit(ctx, r.Token, m)
+	case *wire.StateGet:
+		l.stateGet(r.Token, m)
+	case *wire.StreamRead:
+		l.streamRead(r.Token, m)
+	case *wire.OffsetForTime:
+		l.offsetForTime(r.Token, m)
 	case *wire.CacheGet:
 		l.cacheGet(r.Token, m)
 	case *wire.CachePut:

@@ -7,7 +7,8 @@ import (
 )
 
 // Runtime runs the pumps of sessions. The real one gives each a goroutine; the simulation runs them one at a time, in an
-// order that its seed decides. A pump blocks only in its connection and at its gate.
+// order that its seed decides. A pump blocks only in its connection, at its gate, and
+// in the disk when it reads a log.
 type Runtime interface {
 	Go(run func())
 	NewGate() Gate

@@ -53,6 +53,7 @@ type session struct {
 	ref    actors.Ref[SessionMessage]
 	credit *actors.Credit       // frames read whose requests have no outcome
 	use    *sessioncore.ConnUse // the same by shard, in the hands of the admission
+	reads  *actors.Credit       // places for reads of logs
 	debts  debts                // answers that wait, in the books of the node
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -104,7 +105,7 @@ var sessionBounds = actors.Bounds{DataItems: 64, DataBytes: 64 << 10, ControlIte
 func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn) (actors.Ref[SessionMessage], error) {
 	s := &session{
 		opts: opts, number: number, conn: conn, credit: actors.NewCredit(1, opts.ConnBytes), use: sessioncore.NewConnUse(opts.ConnBytes),
-		preauth: actors.NewCredit(1, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
+		reads: actors.NewCredit(1, opts.Reads), preauth: actors.NewCredit(1, opts.PreauthStreams), partial: storage.NewBudget(partialFrames),
 	}
 	s.ctx, s.cancel = context.WithCancel(conn.Context())
 	s.finish, s.finished = context.WithCancel(context.Background())

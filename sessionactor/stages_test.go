@@ -62,11 +62,11 @@ func TestASlowLogShowsAsStorage(t *testing.T) {
 	x := open(t, setting{clock: clock, timed: true, desired: streams("a")})
 	l := dial(t, x.connect(), today())
 	// The log rings its readers while it makes an append readable; this one takes 20 ms to hear.
-	slow := x.shardOf("a", 0).Log.Register(storage.CursorOptions{Start: storage.StartLatest, Capacity: 64, Ring: func() { clock.Advance(20 * time.Millisecond) }})
+	slow, _ := x.shardOf("a", 0).Log.Register(storage.CursorOptions{Start: storage.StartLatest, Capacity: 64, Ring: func() { clock.Advance(20 * time.Millisecond) }})
 	defer slow.Release()
 	if most := x.grewMost(0.19, func() {
 		for range 10 {
-			if _, err := slow.Take(64, 1<<20, nil); err != nil || !slow.Arm(1, 1) {
+			if _, err := slow.Take(t.Context(), 64, 1<<20, nil); err != nil || !slow.Arm(1, 1) {
 				t.Fatalf("the slow reader does not wait: %v", err)
 			}
 			l.publish("a", "x")

@@ -33,15 +33,19 @@ type subscribeRequest struct {
 	shard      *shardactor.Handle
 	generation id.Generation
 	start      storage.Start
-	capacity   int  // batches that may be queued
-	asked      bool // for a capacity: it is told what it got
+	offset     id.Offset // of StartOffset
+	capacity   int       // batches that may be queued
+	asked      bool      // for a capacity: it is told what it got
 	who        identity
 	grant      wire.Grant
 }
 
-// subscribed accepts the request.
-func (r *subscribeRequest) subscribed(subscription uint64) *wire.Subscribed {
+// subscribed accepts the request. Where it begins means something to those who read offsets.
+func (r *subscribeRequest) subscribed(subscription uint64, c storage.Cursor) *wire.Subscribed {
 	m := &wire.Subscribed{SubscriptionID: subscription}
+	if r.entry.Durable && r.grant.Flags.Has(wire.FlagEventOffsets) {
+		m.StartOffset, m.LiveOffset = wire.Some(c.Start()), wire.Some(c.Live())
+	}
 	if r.asked {
 		m.QueueCapacity = wire.Some(uint32(r.capacity))
 	}
@@ -54,12 +58,12 @@ func (r *subscribeRequest) locate() *wire.Refusal {
 	var f wire.Refusal
 	switch {
 	case !ok:
-		f = wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("shard %d does not exist: the stream has shards 0 to %d", r.number, len(r.entry.Shards())-1))
+		f = noSuchShard(r.entry, r.number)
 	case r.entry.Gone():
 		f = notFound("stream", r.entry.Name.Tenant, r.entry.Name.Namespace, r.entry.Name.Name)
 	case target.State != route.Local:
 		f = elsewhere(target)
-	case !target.Shard.Ref.Alive(): // it failed just now, and the next incarnation is not in the table yet
+	case target.Shard.Log == nil || !target.Shard.Ref.Alive(): // it failed just now, and the next incarnation is not in the table yet
 		f = unavailable(wire.ReasonNotReady, "the shard is being replaced; repeat the request")
 	default:
 		r.shard, r.generation = target.Shard, target.Generation
@@ -69,11 +73,13 @@ func (r *subscribeRequest) locate() *wire.Refusal {
 }
 
 // refuse answers the request unless it was answered already.
-func (r *subscribeRequest) refuse(f wire.Refusal) {
+func (r *subscribeRequest) refuse(f wire.Refusal) { r.answer(sessioncore.Answer{Refusal: &f}) }
+
+func (r *subscribeRequest) answer(a sessioncore.Answer) {
 	if r.lane == nil { // answered, and let go of
 		return
 	}
-	r.lane.resolve(r.token, sessioncore.Answer{Refusal: &f})
+	r.lane.resolve(r.token, a)
 }
 
 // subscribe checks a subscribe request and hands it to the session, which owns the subscription.
@@ -93,12 +99,20 @@ func (l *lane) subscribe(t sessioncore.Token, m *wire.Subscribe) {
 		l.refuse(t, *f)
 		return
 	}
-	if m.Start.V.Kind == wire.StartOffset {
-		l.refuse(t, wire.Refuse(wire.CodeInvalidRequest, "the stream is ephemeral and its records have no offsets: start at latest or earliest").WithReason("ephemeral", 0))
-		return
-	}
-	if m.Start.V.Kind == wire.StartEarliest {
+	switch m.Start.V.Kind {
+	case wire.StartOffset:
+		if !e.Durable {
+			l.refuse(t, wire.Refuse(wire.CodeInvalidRequest, "the stream is ephemeral and its records have no offsets: start at latest or earliest").WithReason("ephemeral", 0))
+			return
+		}
+		r.start, r.offset = storage.StartOffset, m.Start.V.Offset
+		if err := checkOffset(r.shard.Log, r.offset); err != nil { // before an event stream is opened for it
+			l.settle(t, sessioncore.Answer{Message: cursorError(err)})
+			return
+		}
+	case wire.StartEarliest:
 		r.start = storage.StartEarliest
+	case wire.StartLatest:
 	}
 	if err := l.session.ref.TrySend(&Subscribe{request: r}, subscribeBytes); err != nil {
 		l.refuse(t, wire.Refuse(wire.CodeOverloaded, "too many subscriptions are being set up on this connection; repeat the request").WithReason("publish_queue_full", queueFullPause))

@@ -1,6 +1,11 @@
 package sessionactor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
@@ -70,6 +75,43 @@ func closedBy(r storage.CloseReason) endCause {
 		return endFailed
 	}
 	return endDraining
+}
+
+// notRegistered is the answer to a subscribe that has no place in the log.
+func (d *delivery) notRegistered(err error) sessioncore.Answer {
+	if m := cursorError(err); m != nil {
+		return sessioncore.Answer{Message: m}
+	}
+	f := unavailable(wire.ReasonNotReady, "the shard's log is closed; repeat the request")
+	var closed *storage.ClosedError
+	if !errors.As(err, &closed) {
+		d.session.readFailed(d.request.entry, d.request.number, err)
+		f = wire.Refuse(wire.CodeStorage, "the log could not be read; the broker's log says why").WithRetry(wire.RetryRetry)
+	}
+	return sessioncore.Answer{Refusal: &f}
+}
+
+// endOfLog ends the subscription because its log gives no more.
+//
+// Nothing on an event stream can say that what comes next was removed by retention, or cannot be read. A stream that just ended would be
+// taken for one that is complete, so it is broken off, unless the client can be told to resume: there it is told what is wrong.
+func (d *delivery) endOfLog(ctx context.Context, err error) error {
+	var closed *storage.ClosedError
+	var old *storage.TooOldError
+	switch {
+	case errors.As(err, &closed):
+		return d.end(closedBy(closed.Reason))
+	case ctx.Err() != nil:
+		d.stream.CancelWrite()
+		return context.Cause(ctx)
+	case errors.As(err, &old) && d.endsWhenLagging():
+		return d.end(endLagged)
+	case errors.As(err, &old):
+	default:
+		d.session.readFailed(d.request.entry, d.request.number, err)
+	}
+	d.stream.CancelWrite()
+	return fmt.Errorf("read events: %w", err)
 }
 
 // endsWhenLagging reports whether a subscriber that lost records is told so and ended, instead of going on behind the hole: that is for

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/felixd/felixd/actors"
-	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
@@ -80,18 +79,14 @@ func TestTheLastFrameIsOneThatTheClientOfferedAndCanResumeFrom(t *testing.T) {
 	}
 }
 
-// durableSite serves "orders" as if it were durable: its subscriptions can resume, and are told where. The log behind it is the one in
-// memory.
+// durableSite serves "orders" as if it were durable: its subscriptions can resume, and are told where.
 func durableSite(t *testing.T, change func(*setting)) *site {
-	orders := stream("orders", 1)
-	orders.Durable = true
-	s := setting{desired: []route.Assignment{orders}, change: func(o *Options) {
-		o.Offer.Features |= wire.FeatureShardMoved | wire.FeatureSubscriptionLagged
-	}}
+	s := setting{desired: streams("orders")}
 	if change != nil {
 		change(&s)
 	}
-	return open(t, s)
+	x, _ := durable(t, s)
+	return x
 }
 
 // STR-05: whatever ends a subscription, what was published before it is delivered first; then comes the frame that says where to go on.

@@ -35,12 +35,7 @@ type EventBatch struct {
 // CheckServerToClient with one of the two event bits; it panics on others, on flags that e has no value for, and on a
 // publisher longer than MaxPublisherBytes.
 func AppendEventBatch(dst []byte, flags Flags, e *EventBatch) []byte {
-	if err := flags.CheckServerToClient(); err != nil || flags&eventBases == 0 {
-		panic(fmt.Sprintf("wire: encode event batch: flags 0x%04x are no legal event batch", uint16(flags)))
-	}
-	if flags.Has(FlagEventOffsets) && !e.HasOffset || flags.Has(FlagEventTimestamps) && !e.Timestamps {
-		panic(fmt.Sprintf("wire: encode event batch: flags 0x%04x ask for a value the batch does not have", uint16(flags)))
-	}
+	checkEventBatch(flags, e)
 	dst, start := beginFrame(dst, flags)
 	dst = appendEventPrefix(dst, flags, e)
 	if !flags.Has(FlagEventTimestamps) {
@@ -51,6 +46,33 @@ func AppendEventBatch(dst []byte, flags Flags, e *EventBatch) []byte {
 		dst = AppendPayload(dst, p)
 	}
 	return endFrame(dst, start)
+}
+
+func checkEventBatch(flags Flags, e *EventBatch) {
+	if err := flags.CheckServerToClient(); err != nil || flags&eventBases == 0 {
+		panic(fmt.Sprintf("wire: encode event batch: flags 0x%04x are no legal event batch", uint16(flags)))
+	}
+	if flags.Has(FlagEventOffsets) && !e.HasOffset || flags.Has(FlagEventTimestamps) && !e.Timestamps {
+		panic(fmt.Sprintf("wire: encode event batch: flags 0x%04x ask for a value the batch does not have", uint16(flags)))
+	}
+}
+
+// AppendEventHeader appends what stands in front of the region in the frame of e: those bytes and e.Region, sent one after the other,
+// are what AppendEventBatch appends. It panics as that does, on FlagEventTimestamps, whose region is not the stored one, and on a region
+// that does not fit a frame.
+func AppendEventHeader(dst []byte, flags Flags, e *EventBatch) []byte {
+	checkEventBatch(flags, e)
+	if flags.Has(FlagEventTimestamps) {
+		panic("wire: encode event header: timestamps stand between the payloads")
+	}
+	dst, start := beginFrame(dst, flags)
+	dst = appendEventPrefix(dst, flags, e)
+	length := uint64(len(dst)-start-HeaderSize) + uint64(len(e.Region))
+	if length > 1<<32-1 {
+		panic(fmt.Sprintf("wire: encode event header: region of %d bytes does not fit a frame", len(e.Region)))
+	}
+	PutHeader(dst[start:], Header{Flags: flags, Length: uint32(length)})
+	return dst
 }
 
 // appendEventPrefix appends everything up to and with the count.

@@ -117,3 +117,18 @@ func TestEventCodecAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEventHeaderAndItsRegionAreTheWholeFrame(t *testing.T) {
+	for _, flags := range eventFlags() {
+		if flags.Has(FlagEventTimestamps) {
+			if !panics(func() { AppendEventHeader(nil, flags, someEvents()) }) {
+				t.Errorf("%04x: no panic for timestamps", flags)
+			}
+			continue
+		}
+		e := someEvents()
+		if got, want := append(AppendEventHeader([]byte("x"), flags, e), e.Region...), AppendEventBatch([]byte("x"), flags, e); !bytes.Equal(got, want) {
+			t.Errorf("%04x: %x, want %x", flags, got, want)
+		}
+	}
+}

@@ -55,52 +55,53 @@ const (
 const RequestKinds = int(kindEnd)
 
 // requestRow ties a type on the wire to its kind. Every one of them decodes; served says whether a broker of this version
-// takes it too. The others are answered unsupported.
+// takes it too, if it offers what the kind needs. The others are answered unsupported.
 type requestRow struct {
 	typ    string
 	kind   RequestKind
 	served bool
+	needs  Features
 }
 
 // requestTable lists every type a client sends. A kind becomes served in the same change that makes a broker answer it.
 var requestTable = [...]requestRow{
-	{"auth", KindAuth, true},
-	{"publish", KindPublish, true},
-	{"publish_batch", KindPublish, true},
-	{"publish_idempotent", KindPublishIdempotent, false},
-	{"publish_if", KindPublishIf, false},
-	{"producer_init", KindProducerInit, false},
-	{"subscribe", KindSubscribe, true},
-	{"offset_for_time", KindOffsetForTime, false},
-	{"stream_read", KindStreamRead, false},
-	{"cache_put", KindCachePut, true},
-	{"cache_get", KindCacheGet, true},
-	{"cache_delete", KindCacheDelete, true},
-	{"cache_put_if", KindCachePutIf, false},
-	{"cache_delete_if", KindCacheDeleteIf, false},
-	{"cache_watch", KindCacheWatch, false},
-	{"counter_add", KindCounterAdd, false},
-	{"counter_get", KindCounterGet, false},
-	{"commit", KindCommit, false},
-	{"state_get", KindStateGet, false},
-	{"group_poll", KindGroupPoll, false},
-	{"group_ack", KindGroupAck, false},
-	{"group_nack", KindGroupNack, false},
-	{"group_extend", KindGroupExtend, false},
-	{"group_dead_letter", KindGroupDeadLetter, false},
-	{"group_dead_letters", KindGroupDeadLetters, false},
-	{"group_discard", KindGroupDiscard, false},
-	{"group_redrive", KindGroupRedrive, false},
-	{"group_seek", KindGroupSeek, false},
-	{"group_describe", KindGroupDescribe, false},
-	{"group_delete", KindGroupDelete, false},
-	{"topology", KindTopology, true},
-	{"stream_shards", KindStreamShards, true},
-	{"cache_shards", KindCacheShards, true},
-	{"shard_owners", KindShardOwners, true},
-	{"shard_inspect", KindShardInspect, false},
-	{"subscriptions_list", KindSubscriptionsList, false},
-	{"extension", KindExtension, false},
+	{"auth", KindAuth, true, 0},
+	{"publish", KindPublish, true, 0},
+	{"publish_batch", KindPublish, true, 0},
+	{"publish_idempotent", KindPublishIdempotent, true, FeatureIdempotentProducer},
+	{"publish_if", KindPublishIf, true, FeaturePublishConditional},
+	{"producer_init", KindProducerInit, true, FeatureIdempotentProducer},
+	{"subscribe", KindSubscribe, true, 0},
+	{"offset_for_time", KindOffsetForTime, true, FeatureRecordTimestamps},
+	{"stream_read", KindStreamRead, true, FeatureStreamRead},
+	{"cache_put", KindCachePut, true, 0},
+	{"cache_get", KindCacheGet, true, 0},
+	{"cache_delete", KindCacheDelete, true, 0},
+	{"cache_put_if", KindCachePutIf, false, 0},
+	{"cache_delete_if", KindCacheDeleteIf, false, 0},
+	{"cache_watch", KindCacheWatch, false, 0},
+	{"counter_add", KindCounterAdd, false, 0},
+	{"counter_get", KindCounterGet, false, 0},
+	{"commit", KindCommit, true, FeatureAtomicCommit},
+	{"state_get", KindStateGet, true, FeatureAtomicCommit},
+	{"group_poll", KindGroupPoll, false, 0},
+	{"group_ack", KindGroupAck, false, 0},
+	{"group_nack", KindGroupNack, false, 0},
+	{"group_extend", KindGroupExtend, false, 0},
+	{"group_dead_letter", KindGroupDeadLetter, false, 0},
+	{"group_dead_letters", KindGroupDeadLetters, false, 0},
+	{"group_discard", KindGroupDiscard, false, 0},
+	{"group_redrive", KindGroupRedrive, false, 0},
+	{"group_seek", KindGroupSeek, false, 0},
+	{"group_describe", KindGroupDescribe, false, 0},
+	{"group_delete", KindGroupDelete, false, 0},
+	{"topology", KindTopology, true, 0},
+	{"stream_shards", KindStreamShards, true, 0},
+	{"cache_shards", KindCacheShards, true, 0},
+	{"shard_owners", KindShardOwners, true, 0},
+	{"shard_inspect", KindShardInspect, false, 0},
+	{"subscriptions_list", KindSubscriptionsList, false, 0},
+	{"extension", KindExtension, false, 0},
 }
 
 // KindOfType returns the kind of a message type; KindUnknown for a type that no client sends.
@@ -129,12 +130,22 @@ func KindOfFlags(f Flags) RequestKind {
 	}
 }
 
-// Served reports whether a broker of this version takes requests of the kind. That it decodes them says nothing: every
-// request of the protocol decodes.
+// Served reports whether a broker of this version takes requests of the kind; whether this very broker does, see Offer.Serves. That
+// it decodes them says nothing: every request of the protocol decodes.
 func (k RequestKind) Served() bool {
 	for i := range requestTable {
 		if requestTable[i].kind == k {
 			return requestTable[i].served
+		}
+	}
+	return false
+}
+
+// Serves reports whether a broker with this offer takes requests of the kind: what its version serves and its offer names.
+func (o Offer) Serves(k RequestKind) bool {
+	for i := range requestTable {
+		if requestTable[i].kind == k {
+			return requestTable[i].served && o.Features.Has(requestTable[i].needs)
 		}
 	}
 	return false

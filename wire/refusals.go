@@ -76,6 +76,13 @@ func Judge(role Role, phase Phase, kind RequestKind, answersOwed bool, offer Off
 		return refuse(AnswerRefusal, CodeInvalidRequest, "the stream is already authenticated; open another stream to use another token")
 	case kind.Served():
 		return Verdict{Action: Accept}
+	}
+	return NotServed(kind, offer)
+}
+
+// NotServed decides what happens to a well-formed request, of a client that is signed in, which this broker does not take.
+func NotServed(kind RequestKind, offer Offer) Verdict {
+	switch {
 	case kind == KindPublishIdempotent: // a publish is answered under its request id, or its whole stream fails
 		return refuse(AnswerRefusal, CodeInvalidRequest, "idempotent publishes are not served here; the broker did not offer them in auth_ok")
 	case offer.Features.Has(FeatureUnsupported):

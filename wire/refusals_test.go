@@ -12,13 +12,12 @@ import (
 // on a control stream; "/" separates a client that offered unsupported from one that did not. r: answer the refusal,
 // x: answer it and end, u: unsupported, e: end silently, d: drop, a: accept.
 var verdictTable = map[string]string{
-	"auth":       "a a r r",
-	"served":     "x e a a",
-	"unserved":   "x e u/e u/e",
-	"unknown":    "x e u/e u/e",
-	"idempotent": "x e r r",
-	"malformed":  "x e r d",
-	"flags":      "x e r r",
+	"auth":      "a a r r",
+	"served":    "x e a a",
+	"unserved":  "x e u/e u/e",
+	"unknown":   "x e u/e u/e",
+	"malformed": "x e r d",
+	"flags":     "x e r r",
 }
 
 // groupOf sorts every kind into a group of verdictTable.
@@ -32,9 +31,7 @@ func groupOf(k RequestKind) string {
 		return "flags"
 	case KindAuth:
 		return "auth"
-	case KindPublishIdempotent:
-		return "idempotent"
-	case KindPublish, KindSubscribe, KindCachePut, KindCacheGet, KindCacheDelete, KindTopology, KindStreamShards,
+	case KindPublish, KindPublishIdempotent, KindPublishIf, KindProducerInit, KindSubscribe, KindOffsetForTime, KindStreamRead, KindCommit, KindStateGet, KindCachePut, KindCacheGet, KindCacheDelete, KindTopology, KindStreamShards,
 		KindCacheShards, KindShardOwners:
 		return "served"
 	}
@@ -161,9 +158,6 @@ func TestRequestsThatAreNotServedDecodeAndAreAnsweredUnderTheirID(t *testing.T) 
 		}
 		seen[kind] = true
 		want := AnswerUnsupported
-		if kind == KindPublishIdempotent {
-			want = AnswerRefusal
-		}
 		verdict := Judge(RoleControl, PhaseOpen, kind, true, Offer{Features: FeatureUnsupported})
 		if id := RequestIDOf(m); verdict.Action != want || !id.Set && kind != KindCacheWatch { // a watch has none
 			t.Errorf("%s: %v under the id %+v", v.Text, verdict.Action, id)
@@ -179,5 +173,30 @@ func TestRequestsThatAreNotServedDecodeAndAreAnsweredUnderTheirID(t *testing.T) 
 func TestActionsHaveNames(t *testing.T) {
 	if Accept.String() != "accept" || Drop.String() != "drop" || Action(0).String() != "none" || Action(99).String() != "none" {
 		t.Errorf("%v %v %v", Accept, Drop, Action(99))
+	}
+}
+
+// mission 180: what a broker does not offer it does not take, whatever its version could.
+func TestABrokerServesOnlyWhatItOffers(t *testing.T) {
+	for k := KindUnknown; k < kindEnd; k++ {
+		nothing, everything := Offer{}.Serves(k), Offer{Features: ^Features(0)}.Serves(k)
+		if everything != k.Served() || nothing && !everything {
+			t.Errorf("%v: served by an offer of nothing %v, of everything %v, by this version %v", k, nothing, everything, k.Served())
+		}
+	}
+	for k, f := range map[RequestKind]Features{KindStreamRead: FeatureStreamRead, KindPublishIdempotent: FeatureIdempotentProducer, KindStateGet: FeatureAtomicCommit} {
+		if (Offer{Features: ^f}).Serves(k) || !(Offer{Features: f}).Serves(k) {
+			t.Errorf("%v does not depend on its feature alone", k)
+		}
+	}
+	unsupported := Offer{Features: FeatureUnsupported}
+	for _, q := range []struct {
+		kind  RequestKind
+		offer Offer
+		want  Action
+	}{{KindStreamRead, unsupported, AnswerUnsupported}, {KindStreamRead, Offer{}, EndSilently}, {KindPublishIdempotent, Offer{}, AnswerRefusal}} {
+		if v := NotServed(q.kind, q.offer); v.Action != q.want {
+			t.Errorf("%v, offered %v: %v, want %v", q.kind, q.offer, v.Action, q.want)
+		}
 	}
 }

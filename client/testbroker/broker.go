@@ -1,6 +1,7 @@
 // Package testbroker is a small broker for tests of clients: real QUIC, real frames, everything in memory, and hooks that
-// let a test take over any step. It serves publishes, subscriptions, the cache and questions about shards, answers each
-// stream in request order, and has no permissions: one token is good, others are not.
+// let a test take over any step. It serves publishes, subscriptions, the cache and questions about shards, with Durable also
+// reads of logs, numbered and conditional publishes and commits, answers each stream in request order, and has no permissions:
+// one token is good, others are not.
 package testbroker
 
 import (
@@ -23,11 +24,11 @@ const Token = "good-token"
 // Options shape a broker. The zero value has no streams and no caches.
 type Options struct {
 	Flags     wire.Flags        // advertised; 0 means DefaultFlags
-	Features  wire.Features     // advertised; 0 means DefaultFeatures
+	Features  wire.Features     // advertised; 0 means DefaultFeatures, and DurableFeatures with Durable
 	Window    uint32            // publish_window; 0 means 256
 	Streams   map[string]uint32 // "namespace/stream" and its shards
 	Caches    map[string]uint32 // "namespace/cache" and its shards
-	Durable   bool              // publishes and events carry offsets
+	Durable   bool              // streams have logs: offsets, reads, numbered and conditional publishes, commits
 	BatchSize int               // events per frame at most; 0 means 64
 	Routing   wire.Routing      // of all streams
 	MutualTLS bool              // clients have to present a certificate of this broker's authority
@@ -39,6 +40,9 @@ type Options struct {
 	OnAuth func(a *wire.Auth) *wire.Refusal
 	// OnFrame sees each frame after auth; true means that the broker is to do nothing more about it.
 	OnFrame func(s *Stream, f Frame) bool
+	// OnAppended sees each numbered or conditional publish and each commit (of which it knows the request id only) before its
+	// answer; true means that there is to be none.
+	OnAppended func(s *Stream, p *wire.Publish) bool
 }
 
 // What a broker advertises unless told otherwise.
@@ -47,6 +51,8 @@ const (
 	DefaultFeatures = wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeatureStreamShards | wire.FeatureCacheShards |
 		wire.FeatureShardOwners | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow | wire.FeatureCacheDelete |
 		wire.FeatureTopology | wire.FeatureRedirect | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged
+	DurableFeatures = wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional |
+		wire.FeatureAtomicCommit | wire.FeatureStreamRead | wire.FeatureRecordTimestamps | wire.FeatureAckOnCommit
 )
 
 // Broker listens until the test ends.

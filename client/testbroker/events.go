@@ -1,58 +1,11 @@
 package testbroker
 
 import (
-	"sync"
-
 	"github.com/quic-go/quic-go"
 
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
-
-// log is one shard of a stream.
-type log struct {
-	mu      sync.Mutex
-	records [][]byte
-	more    chan struct{} // closed and replaced with each append
-}
-
-func newLogs(shards uint32) []*log {
-	logs := make([]*log, shards)
-	for i := range logs {
-		logs[i] = &log{more: make(chan struct{})}
-	}
-	return logs
-}
-
-func (l *log) append(r wire.Region) (first int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	first = len(l.records)
-	for p, rest, ok := r.Next(); ok; p, rest, ok = rest.Next() {
-		l.records = append(l.records, p)
-	}
-	close(l.more)
-	l.more = make(chan struct{})
-	return first
-}
-
-// Append adds records to a shard of a stream, "namespace/stream", as a publish would, and returns the position of the first.
-func (b *Broker) Append(stream string, shard uint32, records wire.Region) (first int) {
-	return b.logs[stream][shard].append(records)
-}
-
-// after returns up to n records from a position, and a channel that tells when there are more.
-func (l *log) after(at, n int) ([][]byte, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.records[at:min(at+n, len(l.records))], l.more
-}
-
-func (l *log) end() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.records)
-}
 
 // Events is an event stream.
 type Events struct {
@@ -129,16 +82,16 @@ func (b *Broker) subscribe(s *Stream, m *wire.Subscribe) {
 		return
 	}
 	l := logs[m.Shard.V]
-	at := l.end()
+	base, at := l.bounds()
 	switch m.Start.V.Kind {
 	case wire.StartEarliest:
-		at = 0
+		at = base
 	case wire.StartOffset:
-		if m.Start.V.Offset > id.Offset(at) {
-			s.Send(&wire.SubscribeCursorError{Reason: wire.CursorInFuture, Requested: m.Start.V.Offset, Available: id.Offset(at)})
+		if refused := l.cursor(m.Start.V.Offset); refused != nil {
+			s.Send(refused)
 			return
 		}
-		at = int(m.Start.V.Offset)
+		at = m.Start.V.Offset
 	}
 	e := s.OpenEvents()
 	if e.stream == nil {
@@ -146,7 +99,8 @@ func (b *Broker) subscribe(s *Stream, m *wire.Subscribe) {
 	}
 	answer := &wire.Subscribed{SubscriptionID: e.ID}
 	if b.options.Durable {
-		answer.StartOffset, answer.LiveOffset = wire.Some(id.Offset(at)), wire.Some(id.Offset(l.end()))
+		_, tail := l.bounds()
+		answer.StartOffset, answer.LiveOffset = wire.Some(at), wire.Some(tail)
 	}
 	if m.QueueCapacity.Set {
 		answer.QueueCapacity = wire.Some(min(m.QueueCapacity.V, wire.SubscriberQueueCapacityMax))
@@ -155,14 +109,16 @@ func (b *Broker) subscribe(s *Stream, m *wire.Subscribe) {
 	b.work.Go(func() { b.deliver(e, l, at, s.Grant) })
 }
 
-// deliver writes what the log has and gets, until the client stops the stream. A client that does not read holds it up.
-func (b *Broker) deliver(e *Events, l *log, at int, grant wire.Grant) {
-	flags := wire.FlagEventBatchShared
-	if b.options.Durable && grant.Flags.Has(wire.FlagEventOffsets) {
-		flags |= wire.FlagEventOffsets
-	}
+// deliver writes what the log has and gets, until the client stops the stream. A client that does not read holds it up; one
+// that retention overtook has lagged.
+func (b *Broker) deliver(e *Events, l *log, at id.Offset, grant wire.Grant) {
 	for {
-		records, more := l.after(at, orDefault(b.options.BatchSize, wire.EventBatchMaxEvents))
+		records, skipped, more, gone := l.next(at, orDefault(b.options.BatchSize, wire.EventBatchMaxEvents))
+		if gone {
+			e.Send(&wire.SubscriptionLagged{SubscriptionID: e.ID, ResumeFrom: at})
+			e.Finish()
+			return
+		}
 		if len(records) == 0 {
 			select {
 			case <-more:
@@ -171,13 +127,30 @@ func (b *Broker) deliver(e *Events, l *log, at int, grant wire.Grant) {
 				return
 			}
 		}
-		batch := wire.EventBatch{HasOffset: b.options.Durable, BaseOffset: id.Offset(at), Count: uint32(len(records))}
-		for _, r := range records {
-			batch.Region = wire.AppendPayload(batch.Region, r)
-		}
-		if !e.Raw(wire.AppendEventBatch(nil, flags, &batch)) {
+		if !e.Raw(b.encode(records, skipped, grant)) {
 			return
 		}
-		at += len(records)
+		at = records[len(records)-1].offset.Add(1)
 	}
+}
+
+// encode makes one frame of records with consecutive offsets.
+func (b *Broker) encode(records []record, skipped uint64, grant wire.Grant) []byte {
+	flags := wire.FlagEventBatchShared
+	batch := wire.EventBatch{HasOffset: b.options.Durable, BaseOffset: records[0].offset, Count: uint32(len(records))}
+	if b.options.Durable {
+		flags |= grant.Flags & (wire.FlagEventOffsets | wire.FlagEventTimestamps)
+		if skipped > 0 && grant.Flags.Has(wire.FlagEventSkipped) {
+			flags |= wire.FlagEventSkipped
+			batch.SkippedBefore = skipped
+		}
+	}
+	if flags.Has(wire.FlagEventTimestamps) {
+		batch.Timestamps = true
+		batch.TimestampMicros = uint64(records[0].at.UnixMicro())
+	}
+	for _, r := range records {
+		batch.Region = wire.AppendPayload(batch.Region, r.payload)
+	}
+	return wire.AppendEventBatch(nil, flags, &batch)
 }

@@ -18,7 +18,11 @@ func (v value) alive() bool { return v.expires.IsZero() || time.Now().Before(v.e
 // handle serves one request.
 func (b *Broker) handle(s *Stream, f Frame) {
 	if p, ok := f.Publish(); ok {
-		b.publish(s, &p, false)
+		if p.Flags.Has(wire.FlagPublishIdempotent) {
+			b.publishNumbered(s, &p)
+		} else {
+			b.publish(s, &p, false)
+		}
 		return
 	}
 	switch m := f.Message().(type) {
@@ -28,6 +32,21 @@ func (b *Broker) handle(s *Stream, f Frame) {
 	case *wire.PublishBatchMessage:
 		p := m.Publish()
 		b.publish(s, &p, true)
+	case *wire.ProducerInit:
+		producerInit(s, m)
+	case *wire.PublishIdempotent:
+		p := m.Publish()
+		b.publishNumbered(s, &p)
+	case *wire.PublishIf:
+		b.publishIf(s, m)
+	case *wire.Commit:
+		b.commit(s, m)
+	case *wire.StateGet:
+		b.stateGet(s, m)
+	case *wire.StreamRead:
+		b.read(s, m)
+	case *wire.OffsetForTime:
+		b.offsetForTime(s, m)
 	case *wire.Subscribe:
 		b.subscribe(s, m)
 	case *wire.CachePut, *wire.CacheGet, *wire.CacheDelete:
@@ -72,9 +91,9 @@ func (b *Broker) publish(s *Stream, p *wire.Publish, json bool) {
 	answer(wire.PublishAck{HasOffset: b.options.Durable, Offset: offsetIf(b.options.Durable, first)})
 }
 
-func offsetIf(durable bool, n int) id.Offset {
+func offsetIf(durable bool, n id.Offset) id.Offset {
 	if durable {
-		return id.Offset(n)
+		return n
 	}
 	return 0
 }

@@ -87,7 +87,7 @@ func (s *Stream) authenticate(f Frame) bool {
 	}
 	s.Auth = *auth
 	o := s.Broker.options
-	own := wire.Offer{HasFlags: true, Flags: orDefault(o.Flags, DefaultFlags), Features: orDefault(o.Features, DefaultFeatures)}
+	own := wire.Offer{HasFlags: true, Flags: orDefault(o.Flags, DefaultFlags), Features: o.features()}
 	s.Grant = wire.Negotiate(auth.Offer(), own)
 	var refusal *wire.Refusal
 	if o.OnAuth != nil {
@@ -129,6 +129,16 @@ func (s *Stream) Reset() { transport.AbortStream(s.stream, 9) }
 
 // Refuse sends an error that names no request.
 func (s *Stream) Refuse(r wire.Refusal) { s.Send(wire.ErrorOf(r, s.Grant)) }
+
+func (o *Options) features() wire.Features {
+	switch {
+	case o.Features != 0:
+		return o.Features
+	case o.Durable:
+		return DefaultFeatures | DurableFeatures
+	}
+	return DefaultFeatures
+}
 
 func orDefault[T comparable](v, standard T) T {
 	var zero T

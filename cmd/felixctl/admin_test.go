@@ -91,6 +91,9 @@ func (p *controlPlane) create(w http.ResponseWriter, r *http.Request, collection
 	for k, v := range body {
 		record[k] = string(v)
 	}
+	if string(body["durable"]) == "true" {
+		record["fsync_mode"] = `"on_commit"`
+	}
 	var name string
 	if err := json.Unmarshal(body[strings.TrimSuffix(collection, "s")], &name); err != nil {
 		answer(w, http.StatusBadRequest, `{"code":"invalid_name","message":"no name"}`)
@@ -155,7 +158,7 @@ func TestStreamsAreCreatedListedShownAndRemoved(t *testing.T) {
 	if n := strings.Count(table, "\n"); n != 6 {
 		t.Fatalf("%d lines, want a head and five streams:\n%s", n, table)
 	}
-	wantContains(t, c.run(exitOK, "stream", "info", "s1"), "consistency", "Quorum", "60 seconds", "as the broker decides")
+	wantContains(t, c.run(exitOK, "stream", "info", "s1"), "consistency", "Quorum", "1m0s", "as the broker decides")
 	wantText(t, c.input("y\n").onTerminal().run(exitOK, "stream", "rm", "s1"), "removed stream default/s1\n")
 	c.run(exitNotFound, "stream", "info", "s1")
 	c.run(exitNotFound, "stream", "rm", "s1", "--yes")

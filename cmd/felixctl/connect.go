@@ -16,7 +16,7 @@ type broker struct {
 }
 
 // withBroker connects, runs work and closes. What the client could not flush counts as failure of the work.
-func (a *app) withBroker(ctx context.Context, work func(b broker) error) error {
+func (a *app) withBroker(ctx context.Context, work func(b broker) error, changes ...func(*client.Options)) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
@@ -30,9 +30,13 @@ func (a *app) withBroker(ctx context.Context, work func(b broker) error) error {
 		return s.missing("a token for the broker", "token", envToken)
 	}
 	stop := a.progress(func() string { return "connecting to " + strings.Join(s.addrs, ", ") })
-	c, err := client.Connect(ctx, client.Options{
+	o := client.Options{
 		Addrs: s.addrs, TenantID: s.tenant, Token: s.token, CAFile: s.caFile, ServerName: s.serverName, OfferALPN: a.flags.alpn,
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	c, err := client.Connect(ctx, o)
 	stop()
 	if err != nil {
 		return err

@@ -64,7 +64,9 @@ func isRefusal(err error) bool {
 	var refused *client.BrokerError
 	var leader *client.NotLeaderError
 	var cursor *client.CursorError
-	return errors.As(err, &refused) || errors.As(err, &leader) || errors.As(err, &cursor) || errors.Is(err, client.ErrUnsupported)
+	var sequence *client.SequenceError
+	return errors.As(err, &refused) || errors.As(err, &leader) || errors.As(err, &cursor) || errors.As(err, &sequence) ||
+		errors.Is(err, client.ErrOffsetMismatch) || errors.Is(err, client.ErrUnsupported)
 }
 
 // isUnreachable reports whether nobody answered, or stopped to.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // pubFlags are the flags of pub.
@@ -17,6 +18,11 @@ type pubFlags struct {
 	acked  bool // --ack was given
 	batch  int
 	stream string
+
+	idempotent  bool
+	expected    uint64
+	conditional bool // --if-offset was given
+	producer    *client.Producer
 }
 
 // batchMax bounds records per batch: what a batch holds is in memory until it is acknowledged.
@@ -32,15 +38,22 @@ MESSAGE is - or is left out and standard input is no terminal.
 
 Records are published while earlier ones wait for their acknowledgement, and acknowledged in order. With --json
 one object is printed for each record as it is acknowledged. The first record that is not acknowledged ends the
-command; the error says how many were.`,
+command; the error says how many were.
+
+With --idempotent, records whose acknowledgement was lost are sent again until they are acknowledged, and each is
+written once. With --if-offset, all records are one batch, which is written only if its first record gets that offset;
+exit code 4 otherwise, and the error names the next offset. Both need a durable stream.`,
 		Example: `  felixctl pub orders hello --key customer-1
   seq 1000 | felixctl pub orders --json
-  felixctl pub orders --file picture.png --ack none`,
+  felixctl pub orders --file picture.png --ack none
+  felixctl pub orders --idempotent < orders.txt
+  felixctl pub orders decided --if-offset 1200`,
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			f.stream = args[0]
 			f.keyed, f.acked = cmd.Flags().Changed("key"), cmd.Flags().Changed("ack")
+			f.conditional = cmd.Flags().Changed("if-offset")
 			options, err := f.options()
 			if err != nil {
 				return err
@@ -51,7 +64,12 @@ command; the error says how many were.`,
 			if err != nil {
 				return err
 			}
-			return a.withBroker(ctx, func(b broker) error {
+			return a.withBroker(ctx, func(b broker) (err error) {
+				if f.idempotent {
+					if f.producer, err = b.NewProducer(ctx, client.ProducerOptions{}); err != nil {
+						return err
+					}
+				}
 				return a.publishAll(ctx, b, f, options, messages)
 			})
 		}),
@@ -60,6 +78,8 @@ command; the error says how many were.`,
 	flags.StringVar(&f.key, "key", "", "key that chooses the shard; records of one key keep their order")
 	flags.StringVar(&f.ack, "ack", "record", "what to wait for: none, record, batch")
 	flags.IntVar(&f.batch, "batch", 1, "records per batch; more than 1 waits until so many lines came")
+	flags.BoolVar(&f.idempotent, "idempotent", false, "send again what was not acknowledged, and write each record once")
+	flags.Uint64Var(&f.expected, "if-offset", 0, "write all records as one batch, and only if it begins at this offset")
 	f.input.register(flags)
 	fixedValues(cmd, "ack", "none", "record", "batch")
 	return cmd
@@ -67,8 +87,13 @@ command; the error says how many were.`,
 
 // options turns flags into what the client takes.
 func (f *pubFlags) options() ([]client.PublishOption, error) {
-	if f.batch < 1 || f.batch > batchMax {
+	switch {
+	case f.batch < 1 || f.batch > batchMax:
 		return nil, usagef("--batch is %d; use 1 to %d", f.batch, batchMax)
+	case f.conditional && (f.idempotent || f.batch > 1):
+		return nil, usagef("--if-offset makes one batch of all records; use it without --batch and --idempotent")
+	case (f.conditional || f.idempotent) && f.ack == "none":
+		return nil, usagef("--ack none leaves nobody to tell what became of a record; use it without --if-offset and --idempotent")
 	}
 	var options []client.PublishOption
 	if f.keyed {
@@ -105,11 +130,12 @@ func (f *pubFlags) send(ctx context.Context, b broker, options []client.PublishO
 		if len(batch) == 0 {
 			return nil
 		}
-		p, err := f.publish(ctx, b, batch, options)
+		sent, err := f.publish(ctx, b, batch, options)
 		if err != nil {
 			return err
 		}
-		under <- sentBatch{pending: p, records: len(batch)}
+		sent.records = len(batch)
+		under <- sent
 		batch = batch[:0]
 		return nil
 	}
@@ -121,7 +147,10 @@ func (f *pubFlags) send(ctx context.Context, b broker, options []client.PublishO
 		if !ok {
 			return flush()
 		}
-		if batch = append(batch, message); len(batch) >= f.batch {
+		if batch = append(batch, message); f.conditional && len(batch) > batchMax {
+			return usagef("--if-offset takes at most %d records, which are one batch", batchMax)
+		}
+		if len(batch) >= f.batch && !f.conditional {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -130,9 +159,25 @@ func (f *pubFlags) send(ctx context.Context, b broker, options []client.PublishO
 }
 
 // publish sends a batch; one of a single record as that record.
-func (f *pubFlags) publish(ctx context.Context, b broker, batch [][]byte, options []client.PublishOption) (*client.PendingPublish, error) {
-	if f.batch == 1 {
-		return b.PublishAsync(ctx, b.namespace, f.stream, batch[0], options...)
+func (f *pubFlags) publish(ctx context.Context, b broker, batch [][]byte, options []client.PublishOption) (sent sentBatch, err error) {
+	switch {
+	case f.conditional:
+		var result client.PublishResult
+		result, err = b.PublishIf(ctx, b.namespace, f.stream, id.Offset(f.expected), batch, options...)
+		sent.pending = published(result)
+	case f.producer != nil:
+		sent.pending, err = f.producer.PublishBatchAsync(ctx, b.namespace, f.stream, batch, options...)
+	case f.batch == 1:
+		sent.pending, err = b.PublishAsync(ctx, b.namespace, f.stream, batch[0], options...)
+	default:
+		sent.pending, err = b.PublishBatchAsync(ctx, b.namespace, f.stream, batch, options...)
 	}
-	return b.PublishBatchAsync(ctx, b.namespace, f.stream, batch, options...)
+	return sent, err
+}
+
+// published is a publish with its outcome.
+type published client.PublishResult
+
+func (p published) Wait(context.Context) (client.PublishResult, error) {
+	return client.PublishResult(p), nil
 }

@@ -15,7 +15,9 @@ const batchesUnderWay = 256
 
 // sentBatch is a batch on its way.
 type sentBatch struct {
-	pending *client.PendingPublish
+	pending interface {
+		Wait(ctx context.Context) (client.PublishResult, error)
+	}
 	records int
 }
 

@@ -68,7 +68,7 @@ func does(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "felixctl",
-		Short: "Publish, subscribe, use caches and manage streams of a Felix broker",
+		Short: "Publish, subscribe, read, use caches and manage streams of a Felix broker",
 		Long: `felixctl talks to a Felix broker and its control plane.
 
 It finds ./felix-data/dev.json of a development broker started in this folder by itself; --context-file names
@@ -86,7 +86,8 @@ Exit codes: 0 success, 1 other failure, 2 usage, 3 unreachable, 4 refused, 5 not
 	root.SetOut(a.sys.stdout)
 	root.SetErr(a.sys.stderr)
 	a.flags.register(root.PersistentFlags())
-	root.AddCommand(a.pubCommand(), a.subCommand(), a.cacheCommand(), a.streamCommand(), a.faultCommand(), a.benchCommand(), a.versionCommand())
+	root.AddCommand(a.pubCommand(), a.subCommand(), a.readCommand(), a.commitCommand(), a.stateCommand(), a.cacheCommand(),
+		a.streamCommand(), a.faultCommand(), a.benchCommand(), a.versionCommand())
 	return root
 }
 

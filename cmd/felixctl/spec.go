@@ -85,15 +85,11 @@ func streamSpecOf(set *pflag.FlagSet, name string) (*streamSpec, error) {
 	if s.Region, err = given(set, "region", set.GetString); err != nil {
 		return nil, err
 	}
-	var l limits
-	if l.MaxAgeSeconds, err = given(set, "retention-secs", set.GetUint64); err != nil {
+	if s.Compress, err = given(set, "compress", set.GetBool); err != nil {
 		return nil, err
 	}
-	if l.MaxSizeBytes, err = given(set, "retention-bytes", set.GetUint64); err != nil {
+	if s.Retention, err = retentionOf(set); err != nil {
 		return nil, err
-	}
-	if l != (limits{}) {
-		s.Retention = &l
 	}
 	return s, nil
 }

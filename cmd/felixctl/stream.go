@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +18,8 @@ type streamRecord struct {
 	Durable           bool   `json:"durable"`
 	Region            string `json:"region"`
 	Routing           string `json:"routing"` // absent: modulo
+	Compress          bool   `json:"compress"`
+	FsyncMode         string `json:"fsync_mode"` // of the broker; absent where the control plane does not know it
 	Retention         struct {
 		MaxAgeSeconds *uint64 `json:"max_age_seconds"`
 		MaxSizeBytes  *uint64 `json:"max_size_bytes"`
@@ -38,12 +39,17 @@ func streams() resource {
 		facts: func(raw json.RawMessage) ([][]string, error) {
 			var s streamRecord
 			err := json.Unmarshal(raw, &s)
-			return [][]string{
+			facts := [][]string{
 				{"name", s.Stream}, {"kind", s.Kind}, {"shards", fmt.Sprint(s.Shards)}, {"replication", fmt.Sprint(s.ReplicationFactor)},
 				{"consistency", s.Consistency}, {"delivery", s.Delivery}, {"durable", yesNo(s.Durable)},
 				{"routing", orText(s.Routing, "modulo")}, {"region", orText(s.Region, "any")},
-				{"kept for", bound(s.Retention.MaxAgeSeconds, "seconds")}, {"kept per shard", bound(s.Retention.MaxSizeBytes, "bytes")},
-			}, err
+				{"kept for", bound(s.Retention.MaxAgeSeconds, ageText)}, {"kept per shard", bound(s.Retention.MaxSizeBytes, sizeText)},
+				{"compressed", yesNo(s.Compress)},
+			}
+			if s.FsyncMode != "" {
+				facts = append(facts, []string{"fsync", s.FsyncMode})
+			}
+			return facts, err
 		},
 	}
 }
@@ -62,16 +68,16 @@ func orText(s, other string) string {
 	return s
 }
 
-func bound(n *uint64, unit string) string {
+func bound(n *uint64, text func(uint64) string) string {
 	if n == nil {
 		return "as the broker decides"
 	}
-	return strconv.FormatUint(*n, 10) + " " + unit
+	return text(*n)
 }
 
 func (a *app) streamCommand() *cobra.Command {
 	return group("stream", "List, show, create and remove streams",
-		a.lsCommand(streams()), a.infoCommand(streams()), a.streamCreateCommand(), a.streamRmCommand())
+		a.lsCommand(streams()), a.infoCommand(streams()), a.streamOffsetsCommand(), a.streamCreateCommand(), a.streamRmCommand())
 }
 
 // streamSpec is the body that creates a stream. What was not asked for is left out, and the control plane decides.
@@ -85,6 +91,7 @@ type streamSpec struct {
 	Durable           *bool   `json:"durable,omitempty"`
 	Routing           *string `json:"routing,omitempty"`
 	Region            *string `json:"region,omitempty"`
+	Compress          *bool   `json:"compress,omitempty"`
 	Retention         *limits `json:"retention,omitempty"`
 }
 
@@ -97,9 +104,14 @@ func (a *app) streamCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a stream",
-		Long: `Create a stream. What no flag says is the control plane's default: an in-memory stream with one shard.
+		Long: `Create a stream. What no flag says is the control plane's default: an in-memory stream with one shard. With --durable
+its records are on disk before they are acknowledged, have offsets, and can be read again.
+
+Retention removes the oldest records, whole files at a time, so a little more than the bounds is kept.
+
 A stream that exists with the same settings is a success; one with other settings is refused.`,
-		Args: cobra.ExactArgs(1),
+		Example: `  felixctl stream create orders --shards 4 --durable --retention-age 24h --retention-bytes 1GiB --compress`,
+		Args:    cobra.ExactArgs(1),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			spec, err := streamSpecOf(cmd.Flags(), args[0])
 			if err != nil {
@@ -117,8 +129,10 @@ A stream that exists with the same settings is a success; one with other setting
 	f.String("delivery", "at-least-once", "at-least-once or at-most-once")
 	f.String("routing", "modulo", "how keys map to shards: modulo or jump-hash")
 	f.String("region", "", "region to keep the stream in; default anywhere")
-	f.Uint64("retention-secs", 0, "keep records so many seconds; default as the broker decides")
-	f.Uint64("retention-bytes", 0, "keep so many bytes per shard; default as the broker decides")
+	f.Duration("retention-age", 0, "keep records so long, such as 24h; default as the broker decides")
+	f.Uint64("retention-secs", 0, "the same in seconds")
+	f.String("retention-bytes", "", "keep so much per shard, such as 1GiB or a number of bytes; default as the broker decides")
+	f.Bool("compress", false, "compress records on disk once they are no longer written to")
 	for _, e := range streamEnums() {
 		fixedValues(cmd, e.flag, e.names()...)
 	}

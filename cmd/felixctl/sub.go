@@ -5,11 +5,11 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/wire/id"
 )
 
 // subFlags are the flags of sub.
@@ -30,9 +30,14 @@ which is a success. Order holds within a shard.
 
 On a terminal, bytes that cannot be printed are escaped; elsewhere each record is written byte for byte and followed
 by a line feed. With --json each record is an object with its payload as text, or as payload_base64 where it is not
-UTF-8.`,
+UTF-8, its shard, and its offset and timestamp where the stream has them.
+
+--from an offset, earliest or a time reads what a durable stream holds and goes on with what comes. An offset is that of the
+first record wanted; one that is no longer kept, or not there yet, is refused with exit code 4, and the error names the
+nearest that can be had.`,
 		Example: `  felixctl sub orders --from earliest --count 10
-  felixctl sub orders --shard 2 --json`,
+  felixctl sub orders --from -5m
+  felixctl sub orders --shard 2 --from 1200 --json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
@@ -40,7 +45,7 @@ UTF-8.`,
 			if f.count < 0 {
 				return usagef("--count is %d; use a positive number, or 0 for no end", f.count)
 			}
-			start, err := parseStart(f.from)
+			start, err := parseStart(f.from, time.Now())
 			if err != nil {
 				return err
 			}
@@ -49,12 +54,12 @@ UTF-8.`,
 				return err
 			}
 			return a.withBroker(cmd.Context(), func(b broker) error {
-				return a.subscribe(cmd.Context(), b, f, start, shard, all)
-			})
+				return a.subscribe(cmd.Context(), b, f, start.Start, shard, all)
+			}, a.withTimes)
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "latest", "where to begin: latest, earliest, or an offset")
+	flags.StringVar(&f.from, "from", "latest", "where to begin: latest, "+startHelp)
 	flags.IntVar(&f.count, "count", 0, "end after so many records; 0 for no end")
 	flags.StringVar(&f.shard, "shard", "all", "one shard by its number, or all")
 	fixedValues(cmd, "from", "latest", "earliest")
@@ -62,19 +67,8 @@ UTF-8.`,
 	return cmd
 }
 
-func parseStart(text string) (client.Start, error) {
-	switch text {
-	case "latest":
-		return client.Latest(), nil
-	case "earliest":
-		return client.Earliest(), nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return client.Start{}, usagef("--from is %q; use latest, earliest or an offset", text)
-	}
-	return client.At(id.Offset(n)), nil
-}
+// withTimes asks for the times of records where they are printed.
+func (a *app) withTimes(o *client.Options) { o.Timestamps = a.flags.json }
 
 func parseShard(text string) (shard uint32, all bool, err error) {
 	if text == "all" {
@@ -149,6 +143,8 @@ type eventLine struct {
 	Shard         uint32  `json:"shard"`
 	Offset        *uint64 `json:"offset,omitempty"`
 	SkippedBefore uint64  `json:"skipped_before,omitempty"`
+	Timestamp     string  `json:"timestamp,omitempty"` // when the broker appended it
+	Publisher     string  `json:"publisher,omitempty"`
 	Payload       *string `json:"payload,omitempty"`
 	PayloadBase64 *string `json:"payload_base64,omitempty"`
 }
@@ -158,7 +154,10 @@ func (a *app) printEvent(namespace, stream string, e client.Event) error {
 	var err error
 	switch {
 	case a.flags.json:
-		line := eventLine{Namespace: namespace, Stream: stream, Shard: e.Shard, SkippedBefore: e.SkippedBefore}
+		line := eventLine{Namespace: namespace, Stream: stream, Shard: e.Shard, SkippedBefore: e.SkippedBefore, Publisher: e.Publisher}
+		if !e.Time.IsZero() {
+			line.Timestamp = e.Time.UTC().Format(time.RFC3339Nano)
+		}
 		line.Payload, line.PayloadBase64 = blob(e.Payload).members()
 		if e.HasOffset {
 			offset := uint64(e.Offset)

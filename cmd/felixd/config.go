@@ -11,6 +11,7 @@ import (
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/stages"
+	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/transport"
 	"github.com/felixd/felixd/wire"
 )
@@ -38,6 +39,8 @@ type Config struct {
 	RequireALPN    bool
 	CipherSuites   []uint16
 	FaultDoor      bool
+
+	Durable durableOptions
 }
 
 // DefaultConfig is what felixd runs with when nothing is set.
@@ -47,6 +50,7 @@ func DefaultConfig() Config {
 		LogLevel: "info", DrainTimeout: 25 * time.Second, Executors: actors.ExecutorsDefault, Limits: node.DefaultLimits(), TimingEvery: stages.SampleEvery,
 		MaxConnections: transport.DefaultMaxConnections, MaxPerIP: transport.DefaultMaxPerIP,
 		AuthTimeout: wire.AuthTimeoutMillis * time.Millisecond, Windows: transport.DefaultServerWindows(),
+		Durable: defaultDurable(),
 	}
 }
 
@@ -61,26 +65,35 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 		}
 	}
 	var wrong []error
+	given := map[string]bool{}
 	for _, s := range all {
 		where, value := s.variable, s.value
+		given[s.flag] = true
 		if flags.Changed(s.flag) {
 			where = "--" + s.flag
 		} else if v, ok := env[s.variable]; ok {
 			value = v
 		} else if v, ok := env[s.alias]; ok {
 			where, value = s.alias, v
+		} else {
+			given[s.flag] = false
 		}
 		if err := s.parse(value, &c); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
 		}
 	}
+	c.implyPeriodic(func(flag string) bool { return given[flag] })
 	if d := &c.Limits.Delivery; d.PerConnection == 0 {
 		d.PerConnection = 4 * d.PerIdentity
 	}
 	if len(wrong) == 0 { // what does not parse has no value to compare
 		wrong = c.check()
 	}
-	return c, unread(all, environ), errors.Join(wrong...)
+	warnings = unread(all, environ)
+	if given["durable-fsync-interval-ms"] && c.Durable.Fsync != disklog.Periodic {
+		warnings = append(warnings, fmt.Sprintf("--durable-fsync-interval-ms (FELIX_DURABLE_FSYNC_INTERVAL_MS) has no effect in mode %s", c.Durable.Fsync))
+	}
+	return c, warnings, errors.Join(wrong...)
 }
 
 // timingEvery is one request in how many is timed; 0 is none.
@@ -105,7 +118,7 @@ func (c Config) check() (wrong []error) {
 	if c.Limits.RingBytes > c.Limits.TailBytes {
 		wrong = append(wrong, fmt.Errorf("--ephemeral-shard-bytes: %d is more than the whole node may hold (--ephemeral-memory-bytes %d)", c.Limits.RingBytes, c.Limits.TailBytes))
 	}
-	return append(wrong, c.checkDelivery()...)
+	return append(append(wrong, c.checkDelivery()...), c.checkDurable()...)
 }
 
 // checkDelivery looks at what only makes sense together for subscribers.

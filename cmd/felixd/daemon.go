@@ -21,6 +21,7 @@ import (
 	"github.com/felixd/felixd/controlplane/api"
 	"github.com/felixd/felixd/controlplane/model"
 	"github.com/felixd/felixd/controlplane/store"
+	"github.com/felixd/felixd/controlplane/store/catalogfile"
 	"github.com/felixd/felixd/controlplane/watch"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/sessionactor/quicconn"
@@ -61,6 +62,8 @@ type daemon struct {
 	dev      devContext
 	failed   chan error // an HTTP server that ended by itself
 	applied  chan uint64
+	storage  *durableStorage // nil without --durable-storage-dir
+	ended    <-chan actors.Terminated
 	faults   *faultDoor // nil without --fault-door
 	closers  []func()
 }
@@ -72,24 +75,87 @@ func (d *daemon) run() (err error) {
 	defer cancel()
 	d.failed = make(chan error, 2)
 	d.applied = make(chan uint64, 1)
-	for _, start := range [...]func(context.Context) error{d.openData, d.startHealth, d.startCatalog, d.startNode, d.startFaultDoor, d.startClients, d.startAPI, d.becomeReady} {
+	for _, start := range [...]func(context.Context) error{d.openData, d.startHealth, d.startCatalog, d.openStorage, d.startNode, d.startFaultDoor, d.startClients, d.startAPI} {
 		if err := start(ctx); err != nil {
 			return err
 		}
 	}
-	d.greet()
-	select {
-	case s := <-d.signals:
-		return d.drain(s)
-	case err := <-d.failed:
-		return &exitError{code: exitFailure, err: err}
-	case x := <-d.node.Failed(ctx):
-		d.ready.set("failed")
-		d.faults.end()
-		_ = d.node.Drain(expired())
-		return &exitError{code: exitFailure, err: fmt.Errorf("actor %s ended: %s", x.Path, terminationText(x))}
+	d.ended = d.node.Failed(ctx)
+	if over, err := d.awaitShards(); over {
+		return err
 	}
+	if err := d.becomeReady(); err != nil {
+		return err
+	}
+	d.keepReserve(ctx)
+	d.greet()
+	_, err = d.await(&starting{})
+	return err
 }
+
+// keepReserve makes the reserve in the background, now that all that a start needs has been written.
+func (d *daemon) keepReserve(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		keepReserve(ctx, d.data.files, d.logger, pause)
+	}()
+	d.onClose(func() { <-done })
+}
+
+// starting is what a start waits for. A channel is nil when it has come, or need not.
+type starting struct {
+	applied  <-chan uint64   // the catalog is hosted
+	opened   <-chan struct{} // every log is open
+	progress <-chan time.Time
+}
+
+// await waits for what ends the daemon, which is over then, or for something of a start, which it strikes off.
+func (d *daemon) await(w *starting) (over bool, err error) {
+	select {
+	case <-w.applied:
+		w.applied = nil
+	case <-w.opened:
+		w.opened = nil
+	case <-w.progress:
+		d.storage.tell(d.stdout, d.began)
+	case s := <-d.signals:
+		return true, d.drain(s)
+	case err := <-d.failed:
+		return true, &exitError{code: exitFailure, err: err}
+	case err := <-d.storage.damage():
+		d.giveUp("damaged")
+		return true, &exitError{code: exitDamaged, err: err}
+	case x := <-d.ended:
+		d.giveUp("failed")
+		return true, &exitError{code: exitFailure, err: fmt.Errorf("actor %s ended: %s", x.Path, terminationText(x))}
+	}
+	return false, nil
+}
+
+// giveUp stops serving at once.
+func (d *daemon) giveUp(reason string) {
+	d.ready.set(reason)
+	d.faults.end()
+	_ = d.node.Drain(expired())
+}
+
+// awaitShards waits until everything in the catalog is hosted and every log is open, and tells how far that is.
+func (d *daemon) awaitShards() (over bool, err error) {
+	ticker := time.NewTicker(openingTold)
+	defer ticker.Stop()
+	w := &starting{applied: d.applied, opened: d.storage.opened()}
+	if w.opened != nil {
+		w.progress = ticker.C
+	}
+	for !over && (w.applied != nil || w.opened != nil) {
+		over, err = d.await(w)
+	}
+	return over, err
+}
+
+// openingTold is the time between two lines about a start that takes long.
+const openingTold = 2 * time.Second
 
 // drain finishes what is open, within its bound. A second signal ends it at once.
 func (d *daemon) drain(s os.Signal) error {
@@ -135,15 +201,20 @@ func (d *daemon) openData(context.Context) error {
 	return nil
 }
 
-// startCatalog makes the catalog and what everybody finds in it.
+// startCatalog reads the catalog, or makes it with what everybody finds in a new one.
 func (d *daemon) startCatalog(ctx context.Context) error {
 	epoch, err := store.NewEpoch(rand.Reader)
 	if err != nil {
 		return err
 	}
-	d.catalog = store.NewMemory(store.MemoryOptions{Epoch: epoch})
-	if err := seed(ctx, d.catalog); err != nil {
-		return fmt.Errorf("fill the catalog: %w", err)
+	options := store.MemoryOptions{Epoch: epoch, Capabilities: store.Capabilities{Durable: d.config.Durable.enabled()}}
+	d.catalog, err = catalogfile.Open(ctx, catalogfile.Options{FS: d.data.files, Store: options, Seed: seed})
+	var damage *catalogfile.DamageError
+	switch {
+	case errors.As(err, &damage):
+		return &exitError{code: exitDamaged, err: fmt.Errorf("--data-dir %s: %w", d.data.path, err)}
+	case err != nil:
+		return &exitError{code: exitDataDir, err: fmt.Errorf("--data-dir %s: %w", d.data.path, err)}
 	}
 	return nil
 }
@@ -216,7 +287,7 @@ func (d *daemon) startNode(ctx context.Context) error {
 	if err := d.openListener(); err != nil {
 		return err
 	}
-	n, err := node.New(node.Options{
+	options := node.Options{
 		Clock: actors.RealClock(), Events: actors.SlogSink(d.logger), Logger: d.logger, Registerer: d.registry,
 		Rand: randomSeed, Executors: d.config.Executors, Limits: d.config.Limits, TimingEvery: d.config.timingEvery(),
 		Auth: authenticator{d.identity.verifier}, Brokers: advertised(d.listener.Addr()), AuthTimeout: d.config.AuthTimeout,
@@ -226,7 +297,9 @@ func (d *daemon) startNode(ctx context.Context) error {
 			default:
 			}
 		},
-	})
+	}
+	d.storage.give(&options)
+	n, err := node.New(options)
 	if err != nil {
 		return err
 	}
@@ -274,7 +347,7 @@ func (d *daemon) startClients(context.Context) error {
 
 // startAPI serves the control plane's catalog routes over TLS.
 func (d *daemon) startAPI(context.Context) error {
-	handler, err := api.New(api.Options{Store: d.catalog, Verifier: d.identity.verifier, Logger: d.logger, Ready: func() *api.Unready {
+	handler, err := api.New(api.Options{Store: d.catalog, Verifier: d.identity.verifier, Logger: d.logger, DurableSupported: d.config.Durable.enabled(), Ready: func() *api.Unready {
 		if reason := d.ready.get(); reason == "draining" {
 			return &api.Unready{Reason: reason, Message: "the daemon is shutting down"}
 		}
@@ -341,9 +414,8 @@ func (d *daemon) serve(server *http.Server, flag string, secure bool) (string, e
 	return l.Addr().String(), nil
 }
 
-// becomeReady waits until the catalog is served, then tells clients how to reach it.
-func (d *daemon) becomeReady(context.Context) error {
-	<-d.applied
+// becomeReady tells clients how to reach what is served.
+func (d *daemon) becomeReady() error {
 	client, admin, err := d.identity.tokens(time.Now())
 	if err != nil {
 		return err

@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/felixd/felixd/storage/vfs"
 )
 
-// dataDir is the folder a daemon keeps its certificates, keys and dev.json in. One daemon uses it at a time.
+// dataDir is the folder a daemon keeps its certificates, keys, catalog and dev.json in. One daemon uses it at a time.
 type dataDir struct {
-	path string
-	lock *os.File
+	path  string
+	lock  *os.File
+	files vfs.FS // the same folder
 }
 
 // openDataDir makes the folder if need be and locks it.
@@ -21,7 +24,7 @@ func openDataDir(path string) (*dataDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w", path, err)
 	}
-	if err := os.MkdirAll(abs, 0o700); err != nil {
+	if err := makeDataDir(abs); err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w; name a folder that can be written, or mend its rights", path, err)
 	}
 	lock, err := os.OpenFile(filepath.Join(abs, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -35,7 +38,29 @@ func openDataDir(path string) (*dataDir, error) {
 		}
 		return nil, fmt.Errorf("--data-dir %s: lock: %w", path, err)
 	}
-	return &dataDir{path: abs, lock: lock}, nil
+	files, err := vfs.NewOS(abs)
+	if err == nil {
+		err = giveBack(files)
+	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("--data-dir %s: %w; name a folder that can be written, or mend its rights", path, err)
+	}
+	return &dataDir{path: abs, lock: lock, files: files}, nil
+}
+
+// makeDataDir makes the folder, for its owner alone, and what is missing above it, so that the names last.
+func makeDataDir(abs string) error {
+	parent := filepath.Dir(abs)
+	if _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) {
+		if _, err := vfs.NewOS(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(abs, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil // its own name is synced where it is opened as a vfs.FS
 }
 
 // close lets another daemon have the folder. The lock file stays: removing it could let two daemons in.

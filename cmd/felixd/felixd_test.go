@@ -275,7 +275,7 @@ func TestAnAddressInUseIsExitCode3AndNamesTheFlag(t *testing.T) {
 
 func TestABadValueIsOneLineThatNamesItsFlagOrVariable(t *testing.T) {
 	for _, s := range settings() {
-		if s.flag == "data-dir" { // any text but none
+		if s.flag == "data-dir" || s.flag == "durable-storage-dir" { // any text names a folder
 			continue
 		}
 		for _, where := range []string{"--" + s.flag, s.variable} {
@@ -324,10 +324,10 @@ func TestAnAliasIsReadWhenTheVariableIsNotSet(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatNeedsADurableStreamIsRefused(t *testing.T) {
+func TestAPolicyThatNeedsDurableStreamsIsRefusedWhereThereAreNone(t *testing.T) {
 	for _, policy := range []string{"catch_up", "newest"} {
 		var stderr bytes.Buffer
-		code := run([]string{"dev", "--subscriber-queue-policy", policy}, nil, io.Discard, &stderr, nil)
+		code := run([]string{"dev", "--durable-storage-dir", "none", "--subscriber-queue-policy", policy}, nil, io.Discard, &stderr, nil)
 		if code != exitUsage || !strings.Contains(stderr.String(), "--subscriber-queue-policy") || !strings.Contains(stderr.String(), "drop_new, block, drop_old") {
 			t.Errorf("%s: exit code %d: %s", policy, code, &stderr)
 		}

@@ -26,8 +26,8 @@ type setting struct {
 // settings lists everything that can be set for `felixd dev`, in the order of the help.
 func settings() []*setting {
 	d := DefaultConfig()
-	return []*setting{
-		{flag: "data-dir", unit: "folder", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys and dev.json", parse: text(func(c *Config) *string { return &c.DataDir })},
+	list := []*setting{
+		{flag: "data-dir", unit: "folder", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys, dev.json, the catalog and, unless set apart, the logs of durable streams", parse: text(func(c *Config) *string { return &c.DataDir })},
 		{flag: "listen", unit: "host:port", variable: "FELIX_QUIC_BIND", value: d.Listen, help: "address for clients (UDP)", parse: address(func(c *Config) *string { return &c.Listen })},
 		{flag: "http", unit: "host:port", variable: "FELIX_BROKER_METRICS_BIND", value: d.HTTP, help: "address for /live, /ready and /metrics; plain HTTP on loopback, TLS elsewhere", parse: address(func(c *Config) *string { return &c.HTTP })},
 		{flag: "api", unit: "host:port", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
@@ -48,7 +48,7 @@ func settings() []*setting {
 		{flag: "subscriber-queue-capacity-max", unit: "n", variable: "FELIX_SUBSCRIBER_QUEUE_CAPACITY_MAX", value: fmt.Sprint(d.Limits.Delivery.CapacityMax), help: "the most that a subscriber may ask for", parse: count(func(c *Config) *int { return &c.Limits.Delivery.CapacityMax }, 1, 1<<20)},
 		{flag: "subscriber-queue-max-bytes", unit: "bytes", variable: "FELIX_SUB_QUEUE_MAX_BYTES", value: fmt.Sprint(d.Limits.WindowBytes), help: "the same in bytes, for any subscriber; an empty queue takes one batch of any size", parse: bytes64(func(c *Config) *int64 { return &c.Limits.WindowBytes })},
 		{flag: "subscriber-memory-bytes", unit: "bytes", variable: "FELIX_SUBSCRIBER_MEMORY_BYTES", value: fmt.Sprint(d.Limits.ReaderBytes), help: "records kept for slow subscribers after their stream has let go of them, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.ReaderBytes })},
-		{flag: "subscriber-queue-policy", unit: "name", variable: "FELIX_SUB_QUEUE_POLICY", value: d.Limits.Overflow.String(), help: "what happens to a batch that a subscriber's queue has no room for: drop_new loses it for that subscriber, block makes its publisher wait; drop_old does what drop_new does", parse: overflow},
+		{flag: "subscriber-queue-policy", unit: "name", variable: "FELIX_SUB_QUEUE_POLICY", value: d.Limits.Overflow.String(), help: "what happens to a batch that a subscriber's queue has no room for: drop_new loses it for that subscriber, block makes its publisher wait, catch_up has the subscriber read on from disk, on durable streams, and is drop_new on others; drop_old does what drop_new does", parse: overflow},
 		{flag: "event-batch-max-events", unit: "n", variable: "FELIX_EVENT_BATCH_MAX_EVENTS", value: fmt.Sprint(d.Limits.Delivery.MaxEvents), help: "records in one event frame", parse: count(func(c *Config) *int { return &c.Limits.Delivery.MaxEvents }, 1, 1<<16)},
 		{flag: "event-batch-max-bytes", unit: "bytes", variable: "FELIX_EVENT_BATCH_MAX_BYTES", value: fmt.Sprint(d.Limits.Delivery.MaxBytes), help: "bytes of records in one event frame; a larger record travels alone", parse: count(func(c *Config) *int { return &c.Limits.Delivery.MaxBytes }, 1, 1<<40)},
 		{flag: "event-batch-max-delay-us", unit: "us", variable: "FELIX_EVENT_BATCH_MAX_DELAY_US", value: fmt.Sprint(d.Limits.Delivery.MaxDelay.Microseconds()), help: "time a busy subscriber's events may wait for others to leave with them; a lone one never waits", parse: micros(func(c *Config) *time.Duration { return &c.Limits.Delivery.MaxDelay })},
@@ -76,6 +76,7 @@ func settings() []*setting {
 		}},
 		{flag: "fault-door", unit: "bool", variable: "FELIX_FAULT_DOOR", value: "false", help: "open fault.sock in the data directory: whoever may write to it can crash, pause and slow actors", parse: boolean(func(c *Config) *bool { return &c.FaultDoor })},
 	}
+	return append(list, durableSettings()...)
 }
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -164,12 +165,11 @@ func micros(field func(*Config) *time.Duration) func(string, *Config) error {
 	}
 }
 
-// overflow reads the policy of subscribers' queues; one that the streams of this daemon cannot follow is refused.
+// overflow reads the policy of subscribers' queues. One that ephemeral streams cannot follow is for durable ones alone: the others
+// drop what is new, since what has left their memory is nowhere to be read again.
 func overflow(v string, c *Config) (err error) {
-	if c.Limits.Overflow, err = storage.ParsePolicy(v); err != nil {
-		return err
-	}
-	return c.Limits.Overflow.ForMemory()
+	c.Limits.Overflow, err = storage.ParsePolicy(v)
+	return err
 }
 
 func boolean(field func(*Config) *bool) func(string, *Config) error {

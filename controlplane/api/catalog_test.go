@@ -53,6 +53,26 @@ func TestStreamLife(t *testing.T) {
 	}
 }
 
+// A durable stream's retention and compression change while it is in use; zero is never guessed at. mission 288, mission 290
+func TestADurableStreamTakesItsOptionsAndChangesThem(t *testing.T) {
+	b := newBench(t, nil)
+	token := b.admin()
+	made := into[model.Stream](b, "create", b.do("POST", streams, token, `{"stream":"orders","durable":true,"compress":true,"retention":{"max_size_bytes":4096}}`), 201)
+	if !made.Durable || !made.Compress || made.Retention != (model.Retention{MaxSizeBytes: 4096}) {
+		t.Fatalf("created %+v", made)
+	}
+	b.fails("create otherwise", b.do("POST", streams, token, `{"stream":"orders","durable":true,"retention":{"max_size_bytes":4096}}`), 409, CodeAlreadyExists, "compress differ")
+	patched := into[model.Stream](b, "patch", b.do("PATCH", streams+"/orders", token, `{"compress":false,"retention":{"max_age_seconds":60}}`), 200)
+	made.Compress, made.Retention.MaxAgeSeconds = false, 60
+	if patched != made {
+		t.Fatalf("patched to %+v", patched)
+	}
+	for _, zero := range []string{`{"retention":{"max_age_seconds":0}}`, `{"retention":{"max_size_bytes":0}}`} {
+		b.fails("patch to zero", b.do("PATCH", streams+"/orders", token, zero), 400, CodeInvalidRequest, "is 0")
+	}
+	b.fails("create with zero", b.do("POST", streams, token, `{"stream":"other","durable":true,"retention":{"max_age_seconds":0}}`), 400, CodeInvalidRequest, "is 0")
+}
+
 func TestCacheLife(t *testing.T) {
 	b := newBench(t, nil)
 	token := b.admin()

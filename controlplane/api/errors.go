@@ -68,6 +68,7 @@ func asError(err error) *Error {
 func asStateError(err error) *Error {
 	var exists *store.ExistsError
 	var unsupported *store.UnsupportedError
+	var save *store.SaveError
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return &Error{Status: http.StatusNotFound, Code: CodeNotFound, Message: err.Error()}
@@ -84,6 +85,8 @@ func asStateError(err error) *Error {
 		return &Error{Status: http.StatusConflict, Code: CodeCatalogFull, Message: err.Error()}
 	case errors.Is(err, store.ErrConflict):
 		return &Error{Status: http.StatusConflict, Code: CodeConflict, Message: err.Error()}
+	case errors.As(err, &save):
+		return &Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, retry: true, Message: saveMessage(save)}
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, retry: true,
 			Message: "the store did not answer in time; whether a write happened is not known, so look before trying again"}
@@ -91,10 +94,19 @@ func asStateError(err error) *Error {
 	return internalError
 }
 
+// saveMessage tells a client what became of its write; the cause is for the log.
+func saveMessage(e *store.SaveError) string {
+	if e.Unknown {
+		return "the catalog could not be saved; the change is not made, but may be there after a restart: look before trying again"
+	}
+	return "the catalog could not be saved; nothing was changed"
+}
+
 // writeError answers with err and logs what only operators may see.
 func (a *api) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	e := asError(err)
-	if e == internalError && err != error(internalError) {
+	var save *store.SaveError
+	if e == internalError && err != error(internalError) || errors.As(err, &save) {
 		a.Logger.Error("request failed", "method", r.Method, "error", err)
 	}
 	switch e.Status {

@@ -32,6 +32,12 @@ type Stream struct {
 	// Routing is immutable. Empty only in a record on its way to a store, where it means that the request did not name
 	// one; a stored record always names it. Encoded only when it is not modulo.
 	Routing Routing `json:"routing,omitzero"`
+	// Compress keeps the records of a durable stream compressed once their segment is sealed. Mutable; encoded only when set.
+	Compress bool `json:"compress,omitempty"`
+	// Logs is the identity of each shard's log, LogIDBytes each in the order of the shards: zero for a shard whose log was
+	// never reported, empty when none was. It is no configuration: brokers report it, and requests and answers of the API do
+	// not have it. Read it with Log.
+	Logs string `json:"-"`
 }
 
 // RecordKind is KindStreams.
@@ -77,11 +83,14 @@ func (s Stream) Validate() error {
 			return err
 		}
 	}
-	return checkEnum("routing", s.Routing, RoutingModulo, RoutingJumpHash, "")
+	if err := checkEnum("routing", s.Routing, RoutingModulo, RoutingJumpHash, ""); err != nil {
+		return err
+	}
+	return s.checkLogs()
 }
 
 // Differences lists the JSON names of the fields in which the configuration asked differs from the stored s, in the
-// order of the record. Incarnations are not configuration, and an empty asked.Routing asks for nothing.
+// order of the record. Incarnations and logs are not configuration, and an empty asked.Routing asks for nothing.
 func (s Stream) Differences(asked Stream) []string {
 	var d []string
 	note := func(differs bool, field string) {
@@ -98,6 +107,7 @@ func (s Stream) Differences(asked Stream) []string {
 	note(s.Durable != asked.Durable, "durable")
 	note(s.Region != asked.Region, "region")
 	note(asked.Routing != "" && s.Routing != asked.Routing, "routing")
+	note(s.Compress != asked.Compress, "compress")
 	return slices.Clip(d)
 }
 

@@ -12,6 +12,7 @@ type StreamPatch struct {
 	Delivery    *Delivery       `json:"delivery,omitempty"`
 	Durable     *bool           `json:"durable,omitempty"`
 	Retention   *RetentionPatch `json:"retention,omitempty"`
+	Compress    *bool           `json:"compress,omitempty"`
 }
 
 // RetentionPatch changes retention bounds one at a time.
@@ -68,6 +69,10 @@ func (p StreamPatch) Apply(s Stream) (Stream, error) {
 	s.Consistency = orDefault(p.Consistency, s.Consistency)
 	s.Delivery = orDefault(p.Delivery, s.Delivery)
 	s.Durable = orDefault(p.Durable, s.Durable)
+	s.Compress = orDefault(p.Compress, s.Compress)
+	if !s.Durable {
+		s.Logs = "" // the broker sets the logs of such a stream aside; made durable again it begins with new ones
+	}
 	if p.Retention != nil {
 		var err error
 		if s.Retention.MaxAgeSeconds, err = p.Retention.MaxAgeSeconds.apply("retention.max_age_seconds", s.Retention.MaxAgeSeconds); err != nil {

@@ -15,11 +15,12 @@ type StreamSpec struct {
 	Durable           *bool          `json:"durable,omitempty"`
 	Region            *string        `json:"region,omitempty"`
 	Routing           *Routing       `json:"routing,omitempty"`
+	Compress          *bool          `json:"compress,omitempty"`
 }
 
 // Record returns the stream asked for within tenant and namespace, or what is wrong with the request as a *NameError
 // or *FieldError. Defaults: kind Stream, one shard, one copy, the broker's retention, consistency Leader, delivery
-// AtLeastOnce, not durable, any region. Routing stays empty unless named; the store fills in modulo.
+// AtLeastOnce, not durable, any region, not compressed. Routing stays empty unless named; the store fills in modulo.
 func (s StreamSpec) Record(tenant, namespace string, i Incarnation) (Stream, error) {
 	if err := repeats("tenant_id", s.TenantID, tenant); err != nil {
 		return Stream{}, err
@@ -48,6 +49,7 @@ func (s StreamSpec) Record(tenant, namespace string, i Incarnation) (Stream, err
 		Durable:           orDefault(s.Durable, false),
 		Region:            orDefault(s.Region, ""),
 		Routing:           orDefault(s.Routing, ""),
+		Compress:          orDefault(s.Compress, false),
 	}
 	return r, r.Validate()
 }

@@ -27,7 +27,7 @@ func TestStreamDefaults(t *testing.T) {
 	want := Stream{TenantID: "t1", Namespace: "pay", Stream: "orders", Incarnation: 7, Kind: StreamKindStream, Shards: 1,
 		ReplicationFactor: 1, Consistency: ConsistencyLeader, Delivery: DeliveryAtLeastOnce}
 	nulls := `{"stream":"orders","kind":null,"shards":null,"replication_factor":null,"retention":null,"consistency":null,
-		"delivery":null,"durable":null,"region":null,"routing":null}`
+		"delivery":null,"durable":null,"region":null,"routing":null,"compress":null}`
 	for _, body := range []string{`{"stream":"orders"}`, nulls, `{"stream":"orders","retention":{"max_age_seconds":null}}`} {
 		if got := mustRecord(t, body); got != want {
 			t.Errorf("%s gives %+v", body, got)
@@ -39,10 +39,10 @@ func TestStreamDefaults(t *testing.T) {
 func TestStreamTakesEveryField(t *testing.T) {
 	got := mustRecord(t, `{"tenant_id":"t1","namespace":"pay","stream":"orders","kind":"Queue","shards":1024,"replication_factor":15,
 		"retention":{"max_age_seconds":3600,"max_size_bytes":1048576},"consistency":"Quorum","delivery":"AtMostOnce","durable":true,
-		"region":"eu-1","routing":"jump_hash"}`)
+		"region":"eu-1","routing":"jump_hash","compress":true}`)
 	want := Stream{TenantID: "t1", Namespace: "pay", Stream: "orders", Incarnation: 7, Kind: StreamKindQueue, Shards: 1024,
 		ReplicationFactor: 15, Retention: Retention{3600, 1 << 20}, Consistency: ConsistencyQuorum, Delivery: DeliveryAtMostOnce,
-		Durable: true, Region: "eu-1", Routing: RoutingJumpHash}
+		Durable: true, Region: "eu-1", Routing: RoutingJumpHash, Compress: true}
 	if got != want {
 		t.Fatalf("got %+v", got)
 	}
@@ -125,7 +125,7 @@ func TestStreamJSONLeavesDefaultsOutAndComesBack(t *testing.T) {
 	if string(text) != want {
 		t.Fatalf("rendered as %s", text)
 	}
-	for _, in := range []Stream{s, mustRecord(t, `{"stream":"x","routing":"jump_hash","region":"eu","retention":{"max_age_seconds":5}}`)} {
+	for _, in := range []Stream{s, mustRecord(t, `{"stream":"x","routing":"jump_hash","region":"eu","compress":true,"retention":{"max_age_seconds":5}}`)} {
 		text, err := json.Marshal(in)
 		if err != nil {
 			t.Fatal(err)
@@ -147,15 +147,15 @@ func TestStreamJSONLeavesDefaultsOutAndComesBack(t *testing.T) {
 func TestDifferencesNameEveryConfiguredField(t *testing.T) {
 	a := mustRecord(t, `{"stream":"s","routing":"modulo"}`)
 	b := mustRecord(t, `{"stream":"s","kind":"Queue","shards":2,"replication_factor":3,"retention":{"max_age_seconds":1},
-		"consistency":"Quorum","delivery":"AtMostOnce","durable":true,"region":"eu","routing":"jump_hash"}`)
-	want := []string{"kind", "shards", "replication_factor", "retention", "consistency", "delivery", "durable", "region", "routing"}
+		"consistency":"Quorum","delivery":"AtMostOnce","durable":true,"region":"eu","routing":"jump_hash","compress":true}`)
+	want := []string{"kind", "shards", "replication_factor", "retention", "consistency", "delivery", "durable", "region", "routing", "compress"}
 	if got := a.Differences(b); !slices.Equal(got, want) {
 		t.Errorf("differences %v", got)
 	}
 	b = a
-	b.Incarnation, b.Routing = 99, ""
+	b.Incarnation, b.Routing, b.Logs = 99, "", "x"
 	if got := a.Differences(b); len(got) != 0 {
-		t.Errorf("an incarnation or an unnamed routing differs: %v", got)
+		t.Errorf("an incarnation, a log or an unnamed routing differs: %v", got)
 	}
 	x := Cache{DisplayName: "a", Shards: 1, ReplicationFactor: 1, Consistency: ConsistencyLeader}
 	y := Cache{DisplayName: "b", Shards: 2, ReplicationFactor: 2, Consistency: ConsistencyQuorum, Incarnation: 4}

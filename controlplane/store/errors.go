@@ -115,6 +115,28 @@ func (e *PositionError) Is(target error) bool {
 	return target == ErrCompacted
 }
 
+// SaveError says that a write was not made because the catalog could not be saved; the store goes on with what it held
+// before. It matches ErrUnavailable.
+type SaveError struct {
+	Err error
+	// Unknown: the write may be there after a restart all the same, unless another one succeeds before.
+	Unknown bool
+}
+
+// Error says what failed.
+func (e *SaveError) Error() string {
+	if e.Unknown {
+		return "save the catalog: " + e.Err.Error() + "; the change is not made now, and may be after a restart"
+	}
+	return "save the catalog: " + e.Err.Error() + "; nothing was changed"
+}
+
+// Unwrap is the cause.
+func (e *SaveError) Unwrap() error { return e.Err }
+
+// Is makes it match ErrUnavailable.
+func (e *SaveError) Is(target error) bool { return target == ErrUnavailable }
+
 func keyText(k model.ResourceName) string {
 	s := k.Tenant
 	for _, part := range []string{k.Namespace, k.Name} {

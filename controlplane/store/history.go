@@ -11,8 +11,9 @@ const HistoryChanges = 4096
 
 // history is the bounded tail of the sequence of writes: a ring of the last changes, whose Seq are consecutive.
 type history struct {
-	ring []Change // change of number seq sits at (seq-1) % cap; len grows to cap once
-	last uint64   // Seq of the last write, 0 before the first
+	base uint64   // Seq of the last write before the first one that was ever kept here
+	ring []Change // change of number seq sits at (seq-base-1) % cap; len grows to cap once
+	last uint64   // Seq of the last write, base before the first
 }
 
 // add numbers a write and keeps it, dropping the oldest where the ring is full.
@@ -23,7 +24,7 @@ func (h *history) add(op Op, r model.Record) {
 		h.ring = append(h.ring, c)
 		return
 	}
-	h.ring[(h.last-1)%HistoryChanges] = c
+	h.ring[(h.last-h.base-1)%HistoryChanges] = c
 }
 
 // check returns a *PositionError when changes after since can't be listed.
@@ -42,7 +43,7 @@ func (h *history) list(kind model.Kind, since uint64, limit int) ([]Change, uint
 	}
 	var items []Change
 	for seq := since + 1; seq <= h.last; seq++ {
-		c := h.ring[(seq-1)%HistoryChanges]
+		c := h.ring[(seq-h.base-1)%HistoryChanges]
 		if c.Record.RecordKind() != kind {
 			continue
 		}

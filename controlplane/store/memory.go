@@ -28,25 +28,31 @@ type MemoryOptions struct {
 	// ResourcesMax and ScopesMax lower or raise the bounds of the same name; zero means the constants.
 	ResourcesMax int
 	ScopesMax    int
+
+	// Start is what the store begins with; its Epoch, if it has one, wins over the one above. Readers that followed the
+	// store it came from go on from the Seq they know.
+	Start Catalog
+	// Save, if there is one, is given the whole catalog as it is after a write, before the write is answered and before
+	// anybody can see it. An error leaves the store as it was and is the answer of the write. One write is under way at a
+	// time; readers see the old catalog meanwhile. The slices are lent for the call.
+	Save func(Catalog) error
 }
 
-// Memory is a Store in the memory of this process; a restart loses everything. One lock covers all families, so that
-// every operation, cascades included, is one step.
+// Memory is a Store in the memory of this process; a restart loses what was not saved elsewhere. One lock covers all
+// families, so that every operation, cascades included, is one step.
 type Memory struct {
 	options MemoryOptions
+	writing chan struct{} // holds one token, which every write takes: with it the state may be read without the lock
 
-	mu         sync.Mutex
-	tenants    table[model.Tenant]
-	namespaces table[model.Namespace]
-	streams    table[model.Stream]
-	caches     table[model.Cache]
-	history    history
-	changed    chan struct{} // closed, and replaced, by the next write
+	mu      sync.Mutex
+	state   state
+	history history
+	changed chan struct{} // closed, and replaced, by the next write
 }
 
 var _ Store = (*Memory)(nil)
 
-// NewMemory returns an empty store.
+// NewMemory returns a store that holds o.Start. It panics on a Start that breaks a rule of Catalog.Validate.
 func NewMemory(o MemoryOptions) *Memory {
 	if o.ResourcesMax == 0 {
 		o.ResourcesMax = ResourcesMax
@@ -54,7 +60,30 @@ func NewMemory(o MemoryOptions) *Memory {
 	if o.ScopesMax == 0 {
 		o.ScopesMax = ScopesMax
 	}
-	return &Memory{options: o, changed: make(chan struct{})}
+	if o.Start.Epoch != "" {
+		o.Epoch = o.Start.Epoch
+	}
+	if err := o.Start.Validate(); err != nil {
+		panic("store: start of a memory store: " + err.Error())
+	}
+	m := &Memory{options: o, writing: make(chan struct{}, 1), changed: make(chan struct{}), history: history{base: o.Start.Seq, last: o.Start.Seq}}
+	m.state = state{capabilities: o.Capabilities, resourcesMax: o.ResourcesMax, scopesMax: o.ScopesMax}
+	m.state.load(o.Start)
+	m.options.Start = Catalog{} // its rows are the state's now
+	m.writing <- struct{}{}
+	return m
+}
+
+// Catalog returns a copy of everything the store holds.
+func (m *Memory) Catalog(ctx context.Context) (Catalog, error) {
+	if err := m.enter(ctx); err != nil {
+		return Catalog{}, wrap("copy the catalog", err)
+	}
+	defer m.mu.Unlock()
+	copied := m.state.clone()
+	c := copied.catalog()
+	c.Epoch, c.Seq = m.options.Epoch, m.history.last
+	return c, nil
 }
 
 // NewEpoch draws an epoch, 32 hex digits, from source; nil means the system's source of random bytes.
@@ -78,9 +107,52 @@ func (m *Memory) enter(ctx context.Context) error {
 	return nil
 }
 
-// note numbers a write and wakes everybody who waits for one. The lock is held.
-func (m *Memory) note(op Op, r model.Record) {
-	m.history.add(op, r)
+// write runs change and makes all that it did visible as one step, or nothing of it. change notes each record it changed,
+// and changes nothing where it returns an error.
+func (m *Memory) write(ctx context.Context, operation string, change func(*state) error) error {
+	if err := ctx.Err(); err != nil {
+		return wrap(operation, err)
+	}
+	select {
+	case <-m.writing:
+	case <-ctx.Done():
+		return wrap(operation, ctx.Err())
+	}
+	defer func() { m.writing <- struct{}{} }()
+	if m.options.Save == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if err := change(&m.state); err != nil {
+			return wrap(operation, err)
+		}
+		m.publish()
+		return nil
+	}
+	next := m.state.clone()
+	if err := change(&next); err != nil || len(next.noted) == 0 {
+		return wrap(operation, err)
+	}
+	c := next.catalog()
+	c.Epoch, c.Seq = m.options.Epoch, m.history.last+uint64(len(next.noted))
+	if err := m.options.Save(c); err != nil {
+		return wrap(operation, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = next
+	m.publish()
+	return nil
+}
+
+// publish numbers what the last change noted and wakes everybody who waits for a write. The lock is held.
+func (m *Memory) publish() {
+	if len(m.state.noted) == 0 {
+		return
+	}
+	for _, c := range m.state.noted {
+		m.history.add(c.Op, c.Record)
+	}
+	m.state.noted = nil
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
@@ -94,13 +166,13 @@ func (m *Memory) Snapshot(ctx context.Context, kind model.Kind) (Snapshot, error
 	s := Snapshot{Seq: m.history.last, Epoch: m.options.Epoch}
 	switch kind {
 	case model.KindTenants:
-		s.Items = asRecords(m.tenants.rows)
+		s.Items = asRecords(m.state.tenants.rows)
 	case model.KindNamespaces:
-		s.Items = asRecords(m.namespaces.rows)
+		s.Items = asRecords(m.state.namespaces.rows)
 	case model.KindStreams:
-		s.Items = asRecords(m.streams.rows)
+		s.Items = asRecords(m.state.streams.rows)
 	case model.KindCaches:
-		s.Items = asRecords(m.caches.rows)
+		s.Items = asRecords(m.state.caches.rows)
 	default:
 		return Snapshot{}, unknownKind("snapshot", kind)
 	}

@@ -9,81 +9,51 @@ import (
 
 // CreateTenant implements Store.
 func (m *Memory) CreateTenant(ctx context.Context, t model.Tenant) error {
-	err := m.createScope(ctx, t.Validate(), func() error {
-		if _, taken := m.tenants.get(t.Key()); taken {
+	if err := t.Validate(); err != nil {
+		return wrap("create tenant", err)
+	}
+	return m.write(ctx, "create tenant", func(s *state) error {
+		if _, taken := s.tenants.get(t.Key()); taken {
 			return &ExistsError{Kind: model.KindTenants, Key: t.Key()}
 		}
-		if err := m.roomForScope(); err != nil {
+		if err := s.roomForScope(); err != nil {
 			return err
 		}
-		m.tenants.put(t)
-		m.note(OpCreated, t)
+		s.tenants.put(t)
+		s.note(OpCreated, t)
 		return nil
 	})
-	return wrap("create tenant", err)
 }
 
 // CreateNamespace implements Store.
 func (m *Memory) CreateNamespace(ctx context.Context, n model.Namespace) error {
-	err := m.createScope(ctx, n.Validate(), func() error {
-		if err := m.tenantExists(n.TenantID); err != nil {
+	if err := n.Validate(); err != nil {
+		return wrap("create namespace", err)
+	}
+	return m.write(ctx, "create namespace", func(s *state) error {
+		if err := s.tenantExists(n.TenantID); err != nil {
 			return err
 		}
-		if _, taken := m.namespaces.get(n.Key()); taken {
+		if _, taken := s.namespaces.get(n.Key()); taken {
 			return &ExistsError{Kind: model.KindNamespaces, Key: n.Key()}
 		}
-		if err := m.roomForScope(); err != nil {
+		if err := s.roomForScope(); err != nil {
 			return err
 		}
-		m.namespaces.put(n)
-		m.note(OpCreated, n)
+		s.namespaces.put(n)
+		s.note(OpCreated, n)
 		return nil
 	})
-	return wrap("create namespace", err)
-}
-
-// createScope runs write under the lock unless the record is invalid.
-func (m *Memory) createScope(ctx context.Context, invalid error, write func() error) error {
-	if invalid != nil {
-		return invalid
-	}
-	if err := m.enter(ctx); err != nil {
-		return err
-	}
-	defer m.mu.Unlock()
-	return write()
-}
-
-func (m *Memory) roomForScope() error {
-	if len(m.tenants.rows)+len(m.namespaces.rows) >= m.options.ScopesMax {
-		return &FullError{What: "tenants and namespaces", Bound: m.options.ScopesMax}
-	}
-	return nil
-}
-
-func (m *Memory) tenantExists(tenant string) error {
-	return exists(&m.tenants, model.KindTenants, model.ResourceName{Tenant: tenant})
-}
-
-func (m *Memory) namespaceExists(tenant, namespace string) error {
-	return exists(&m.namespaces, model.KindNamespaces, model.ResourceName{Tenant: tenant, Namespace: namespace})
-}
-
-func exists[R model.Record](t *table[R], kind model.Kind, k model.ResourceName) error {
-	if _, ok := t.get(k); !ok {
-		return &NotFoundError{Kind: kind, Key: k}
-	}
-	return nil
 }
 
 // Tenant implements Store.
 func (m *Memory) Tenant(ctx context.Context, tenant string) (model.Tenant, error) {
-	return one(ctx, m, &m.tenants, model.KindTenants, model.ResourceName{Tenant: tenant})
+	return one(ctx, m, &m.state.tenants, model.KindTenants, model.ResourceName{Tenant: tenant})
 }
 
 // Namespace implements Store.
 func (m *Memory) Namespace(ctx context.Context, tenant, namespace string) (model.Namespace, error) {
-	return one(ctx, m, &m.namespaces, model.KindNamespaces, model.ResourceName{Tenant: tenant, Namespace: namespace})
+	return one(ctx, m, &m.state.namespaces, model.KindNamespaces, model.ResourceName{Tenant: tenant, Namespace: namespace})
 }
 
 // one reads a single record.
@@ -107,8 +77,8 @@ func (m *Memory) Tenants(ctx context.Context, after string, limit int) ([]model.
 		return nil, wrap("list tenants", err)
 	}
 	defer m.mu.Unlock()
-	rows := m.tenants.rows
-	i, found := m.tenants.find(model.ResourceName{Tenant: after})
+	rows := m.state.tenants.rows
+	i, found := m.state.tenants.find(model.ResourceName{Tenant: after})
 	if found {
 		i++
 	}
@@ -122,56 +92,40 @@ func (m *Memory) Namespaces(ctx context.Context, tenant, after string, limit int
 		return nil, wrap("list namespaces", err)
 	}
 	defer m.mu.Unlock()
-	if err := m.tenantExists(tenant); err != nil {
+	if err := m.state.tenantExists(tenant); err != nil {
 		return nil, wrap("list namespaces", err)
 	}
 	scope := model.ResourceName{Tenant: tenant}
-	return m.namespaces.page(scope, model.ResourceName{Tenant: tenant, Namespace: after}, limit), nil
+	return m.state.namespaces.page(scope, model.ResourceName{Tenant: tenant, Namespace: after}, limit), nil
 }
 
 // DeleteTenant implements Store.
 func (m *Memory) DeleteTenant(ctx context.Context, tenant string) error {
-	if err := m.enter(ctx); err != nil {
-		return wrap("delete tenant", err)
-	}
-	defer m.mu.Unlock()
-	if err := m.tenantExists(tenant); err != nil {
-		return wrap("delete tenant", err)
-	}
-	scope := model.ResourceName{Tenant: tenant}
-	m.deleteInside(scope)
-	noteDeleted(m, m.namespaces.take(scope))
-	t, _ := m.tenants.remove(scope)
-	m.note(OpDeleted, t)
-	return nil
+	return m.write(ctx, "delete tenant", func(s *state) error {
+		if err := s.tenantExists(tenant); err != nil {
+			return err
+		}
+		scope := model.ResourceName{Tenant: tenant}
+		s.deleteInside(scope)
+		noteDeleted(s, s.namespaces.take(scope))
+		t, _ := s.tenants.remove(scope)
+		s.note(OpDeleted, t)
+		return nil
+	})
 }
 
 // DeleteNamespace implements Store.
 func (m *Memory) DeleteNamespace(ctx context.Context, tenant, namespace string) error {
-	if err := m.enter(ctx); err != nil {
-		return wrap("delete namespace", err)
-	}
-	defer m.mu.Unlock()
-	if err := m.namespaceExists(tenant, namespace); err != nil {
-		return wrap("delete namespace", err)
-	}
-	scope := model.ResourceName{Tenant: tenant, Namespace: namespace}
-	m.deleteInside(scope)
-	n, _ := m.namespaces.remove(scope)
-	m.note(OpDeleted, n)
-	return nil
-}
-
-// deleteInside removes streams and caches of a tenant or namespace, each family in key order.
-func (m *Memory) deleteInside(scope model.ResourceName) {
-	noteDeleted(m, m.streams.take(scope))
-	noteDeleted(m, m.caches.take(scope))
-}
-
-func noteDeleted[R model.Record](m *Memory, taken []R) {
-	for _, r := range taken {
-		m.note(OpDeleted, r)
-	}
+	return m.write(ctx, "delete namespace", func(s *state) error {
+		if err := s.namespaceExists(tenant, namespace); err != nil {
+			return err
+		}
+		scope := model.ResourceName{Tenant: tenant, Namespace: namespace}
+		s.deleteInside(scope)
+		n, _ := s.namespaces.remove(scope)
+		s.note(OpDeleted, n)
+		return nil
+	})
 }
 
 // wrap puts the operation first. It keeps nil.

@@ -72,6 +72,11 @@ type StreamStore interface {
 	Streams(ctx context.Context, tenant, namespace, after string, limit int) ([]model.Stream, error)
 	// PatchStream applies p in one step and returns the new record. Errors: ErrInvalid, ErrNotFound, ErrUnsupported.
 	PatchStream(ctx context.Context, name model.ResourceName, p model.StreamPatch) (model.Stream, error)
+	// SetLogs records which log each of some shards of a stream has, as the broker that made or opened it reports, and
+	// returns the new record. Reporting the same again changes nothing. Errors: ErrNotFound; ErrConflict when the name
+	// belongs to another incarnation, the stream is not durable, or a shard has another log already; ErrInvalid for a shard
+	// that there is not, or a zero id.
+	SetLogs(ctx context.Context, name model.ResourceName, incarnation model.Incarnation, logs []model.ShardLog) (model.Stream, error)
 	// DeleteStream removes one stream, or returns ErrNotFound.
 	DeleteStream(ctx context.Context, name model.ResourceName) error
 }

@@ -89,7 +89,13 @@ func streamAssignment(s model.Stream) route.Assignment {
 	return route.Assignment{
 		Name:        route.Name{Kind: route.Stream, Tenant: s.TenantID, Namespace: s.Namespace, Name: s.Stream},
 		Incarnation: id.Incarnation(s.Incarnation), Generation: firstGeneration, Shards: s.Shards, Routing: routing, Durable: s.Durable,
+		Logs: s.Logs, Retention: retention(s.Retention), Compress: s.Compress,
 	}
+}
+
+// retention never overflows: model.Retention keeps both bounds within what fits.
+func retention(r model.Retention) route.Retention {
+	return route.Retention{Bytes: int64(r.MaxSizeBytes), Age: time.Duration(r.MaxAgeSeconds) * time.Second}
 }
 
 func cacheAssignment(c model.Cache) route.Assignment {

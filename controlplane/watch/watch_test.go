@@ -15,6 +15,7 @@ import (
 	"github.com/felixd/felixd/controlplane/store"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,6 +111,47 @@ func TestTheWholeCatalogArrivesInOrderAndEveryChangeFollows(t *testing.T) {
 	until(t, ch, func(d route.Desired) bool {
 		return len(d.Assignments) == 3 && d.Assignments[0].Incarnation == 99
 	})
+}
+
+func TestADurableStreamsLogsRetentionAndCompressionFollowLive(t *testing.T) {
+	m := store.NewMemory(store.MemoryOptions{Capabilities: store.Capabilities{Durable: true}})
+	ctx := t.Context()
+	if err := m.CreateTenant(ctx, model.Tenant{TenantID: "t1", DisplayName: "One"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.CreateNamespace(ctx, model.Namespace{TenantID: "t1", Namespace: "default"}); err != nil {
+		t.Fatal(err)
+	}
+	durable, shards := true, uint32(2)
+	s, err := model.StreamSpec{Stream: "orders", Durable: &durable, Shards: &shards}.Record("t1", "default", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.CreateStream(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	ch := follow(t, m)
+	first := until(t, ch, func(d route.Desired) bool { return len(d.Assignments) == 1 }).Assignments[0]
+	if !first.Durable || first.Logs != "" || first.Retention != (route.Retention{}) || first.Compress {
+		t.Fatalf("assignment %+v", first)
+	}
+	if _, err := m.SetLogs(ctx, s.Key(), 7, []model.ShardLog{{Shard: 1, Log: model.LogID{9}}}); err != nil {
+		t.Fatal(err)
+	}
+	compress := true
+	patch := model.StreamPatch{Compress: &compress, Retention: &model.RetentionPatch{
+		MaxAgeSeconds: model.SetBound(model.RetentionSecondsMax), MaxSizeBytes: model.SetBound(model.RetentionBytesMax)}}
+	if _, err := m.PatchStream(ctx, s.Key(), patch); err != nil {
+		t.Fatal(err)
+	}
+	got := until(t, ch, func(d route.Desired) bool { return d.Assignments[0].Compress }).Assignments[0]
+	want := route.Retention{Bytes: model.RetentionBytesMax, Age: model.RetentionSecondsMax * time.Second}
+	if got.Retention != want || !got.Log(0).IsZero() || got.Log(1) != (id.LogID{9}) {
+		t.Fatalf("assignment %+v", got)
+	}
+	if !first.SameHosting(got) {
+		t.Fatal("the change would stop running shards")
+	}
 }
 
 // brokenFeed fails until it is mended.

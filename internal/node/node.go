@@ -39,7 +39,11 @@ type Limits struct {
 	ReaderBytes int64 // kept for subscribers after the rings have let go of it, all shards together
 	WindowBytes int64 // that one subscriber may be behind
 	Overflow    storage.Policy
-	Delivery    sessionactor.Delivery
+	// AckAtClaim acknowledges publishes to durable streams when they are claimed, without an offset, unless a client asks otherwise: what
+	// is acknowledged may be lost with the node then. AckWait is how long a client waits for the outcome of a durable publish at most.
+	AckAtClaim bool
+	AckWait    time.Duration
+	Delivery   sessionactor.Delivery
 }
 
 // DefaultLimits are the documented defaults.
@@ -48,25 +52,33 @@ func DefaultLimits() Limits {
 		TailBytes: 256 << 20, CacheBytes: 256 << 20, RingBatches: 16384, RingBytes: 8 << 20,
 		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
 		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
-		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, Delivery: sessionactor.DefaultDelivery(),
+		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, AckWait: sessionactor.DefaultOptions().AckWait,
+		Delivery: sessionactor.DefaultDelivery(),
 	}
 }
 
+// Disk is what a node keeps durable streams with.
+type Disk = shardactor.DiskOptions
+
 // Options is what a node is made of.
 type Options struct {
-	Clock       actors.Clock
-	Events      actors.EventSink
-	Logger      *slog.Logger
-	Registerer  prometheus.Registerer
-	Rand        func() uint64
-	Executors   int
-	Scheduler   actors.Scheduler     // nil: goroutines
-	Runtime     sessionactor.Runtime // nil: goroutines
-	Limits      Limits
+	Clock      actors.Clock
+	Events     actors.EventSink
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Rand       func() uint64
+	Executors  int
+	Scheduler  actors.Scheduler     // nil: goroutines
+	Runtime    sessionactor.Runtime // nil: goroutines
+	Limits     Limits
+	// ProducerIDs draws the ids of idempotent producers; nil: nobody can foresee them, as it has to be but in a simulation.
+	ProducerIDs func() uint64
 	Auth        sessionactor.Authenticator
 	Brokers     []wire.Broker
 	AuthTimeout time.Duration
 	TimingEvery int // one request in so many is timed; 0 is none
+	// Disk keeps durable streams; nil: they are refused.
+	Disk *Disk
 	// Applied is told the version of each route.Desired that the node hosts now; nil: nobody asks.
 	Applied func(version uint64)
 	// WrapShard, when not nil, is put around each shard actor, to inject faults.
@@ -84,6 +96,7 @@ type Node struct {
 	listener actors.Ref[sessionactor.ListenerMessage]
 	session  *sessionactor.Metrics
 	timings  *stages.Timings // nil: off
+	disks    *shardactor.Disks
 }
 
 // New starts the shards' side of a node. It serves nobody until Listen.
@@ -97,12 +110,17 @@ func New(o Options) (*Node, error) {
 	readers := storage.NewReaders(storage.ReaderOptions{
 		Policy: o.Limits.Overflow, WindowBytes: o.Limits.WindowBytes, Budget: storage.NewBudget(o.Limits.ReaderBytes), Dropped: o.Dropped,
 	})
+	metrics := shardactor.NewMetrics(o.Registerer, tails, caches, readers)
+	if o.Disk != nil {
+		n.disks = shardactor.NewDisks(*o.Disk)
+		metrics.RegisterDisks(o.Registerer, n.disks)
+	}
 	if o.TimingEvery > 0 {
 		n.timings = stages.New(o.Registerer, o.Clock.Now, o.TimingEvery)
 	}
 	host, err := shardactor.SpawnHost(n.System, shardactor.HostOptions{
 		Table: n.Table, Tails: tails, Caches: caches, Readers: readers, RingBatches: o.Limits.RingBatches, RingBytes: o.Limits.RingBytes,
-		Events: o.Events, Metrics: shardactor.NewMetrics(o.Registerer, tails, caches, readers), Rand: o.Rand, Applied: o.Applied, Wrap: o.WrapShard, Timings: n.timings,
+		Disks: n.disks, Events: o.Events, Metrics: metrics, Rand: o.Rand, Applied: o.Applied, Wrap: o.WrapShard, Timings: n.timings,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start node: %w", err)
@@ -122,6 +140,9 @@ func (n *Node) Apply(d route.Desired) {
 func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o := sessionactor.DefaultOptions()
 	o.Table, o.Auth, o.Offer, o.Brokers = n.Table, n.opts.Auth, sessionactor.EphemeralOffer(), n.opts.Brokers
+	if n.disks != nil {
+		o.Offer = sessionactor.DurableOffer()
+	}
 	executors := n.opts.Executors
 	if executors == 0 {
 		executors = actors.ExecutorsDefault
@@ -131,7 +152,11 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.QueueWait, o.IngressWait = n.opts.Limits.QueueWait, n.opts.Limits.IngressWait
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
 	o.Delivery = n.opts.Limits.Delivery
+	o.AckAtClaim, o.AckWait = n.opts.Limits.AckAtClaim, n.opts.Limits.AckWait
 	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
+	if n.opts.ProducerIDs != nil {
+		o.ProducerIDs = sessionactor.NewProducerIDs(n.opts.ProducerIDs)
+	}
 	if n.opts.AuthTimeout > 0 {
 		o.AuthTimeout = n.opts.AuthTimeout
 	}
@@ -210,8 +235,16 @@ func (n *Node) drained(ctx context.Context, what string, ask func(done func()) e
 	}
 }
 
-// Close stops all actors and waits for them.
-func (n *Node) Close(ctx context.Context) error { return n.System.Shutdown(ctx) }
+// Close stops all actors and waits for them, and then until the files of all durable shards are closed.
+func (n *Node) Close(ctx context.Context) error {
+	if err := n.System.Shutdown(ctx); err != nil || n.disks == nil {
+		return err
+	}
+	if err := n.disks.Closed(ctx); err != nil {
+		return fmt.Errorf("close the files of shards: %w", err)
+	}
+	return nil
+}
 
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {

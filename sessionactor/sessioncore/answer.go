@@ -13,6 +13,10 @@ type Answer struct {
 	Refusal *wire.Refusal
 	// Message answers a request of the kind Ask, ready to be sent.
 	Message wire.Message
+	// Frame is the same as a whole frame, for a message that takes long to encode. It is borrowed.
+	Frame []byte
+	// Refused, when not nil, is why a numbered or conditional publish was not appended. Refusal is nil then.
+	Refused *wire.RefusedReason
 	// HasOffset and Offset are where a publish begins, on streams that have a log.
 	HasOffset bool
 	Offset    id.Offset
@@ -28,12 +32,17 @@ func (s *Stream) Settle(t Token, a Answer) {
 	if sl == nil || sl.settled {
 		panic(fmt.Sprintf("sessioncore: request %d was answered twice", t))
 	}
-	sl.settled = true
 	s.held -= sl.bytes
 	s.released += sl.bytes
 	if sl.admitted {
-		s.noteOutcome(sl)
+		s.noteOutcome(sl.shard, sl.bytes)
 	}
+	s.respond(t, sl, a)
+}
+
+// respond encodes the answer to an open request, and lets what is due by that move to Out.
+func (s *Stream) respond(t Token, sl *slot, a Answer) {
+	sl.settled = true
 	if t != s.open.first {
 		sl.answer = s.encode(nil, sl, a)
 		s.waiting += len(sl.answer)
@@ -73,6 +82,9 @@ func (s *Stream) encode(dst []byte, sl *slot, a Answer) []byte {
 	if s.role == wire.RolePublishOnly || s.gone {
 		return dst
 	}
+	if a.Refused != nil && sl.form != formSilent {
+		return s.appendRefused(dst, sl, a.Refused)
+	}
 	switch sl.form {
 	case formSilent:
 		return dst
@@ -84,16 +96,23 @@ func (s *Stream) encode(dst []byte, sl *slot, a Answer) []byte {
 	if a.Refusal != nil {
 		return wire.AppendJSONFrame(dst, s.errorAnswer(*a.Refusal))
 	}
+	if a.Frame != nil {
+		return append(dst, a.Frame...)
+	}
 	if a.Message != nil {
 		return wire.AppendJSONFrame(dst, a.Message)
 	}
-	return appendCacheAnswer(dst, sl.message, a)
+	return appendDone(dst, sl.message, a)
 }
 
-// appendCacheAnswer writes the answer to a cache request, which repeats what was asked.
-func appendCacheAnswer(dst []byte, asked wire.Message, a Answer) []byte {
+// appendDone writes that a request of the form message was done; to a cache request it repeats what was asked.
+func appendDone(dst []byte, asked wire.Message, a Answer) []byte {
 	value := wire.Opt[[]byte]{V: a.Value, Set: a.Found}
 	switch m := asked.(type) {
+	case *wire.PublishIf: // the offset is the point of it, and every client that asks reads it
+		return wire.AppendJSONFrame(dst, &wire.PublishOK{RequestID: m.RequestID, Offset: wire.Opt[id.Offset]{V: a.Offset, Set: a.HasOffset}})
+	case *wire.Commit:
+		return wire.AppendJSONFrame(dst, &wire.CommitOK{RequestID: m.RequestID, Offset: a.Offset})
 	case *wire.CachePut:
 		if !m.RequestID.Set {
 			return wire.AppendJSONFrame(dst, &wire.OK{})

@@ -10,11 +10,19 @@ type needed struct {
 	tenantOnly bool // no action, but the tenant must be the stream's own
 }
 
-// need says which right a message takes. Topology needs none beyond a valid token.
+// need says which right a message takes. Topology and producer_init need none beyond a valid token.
 func need(m wire.Message) needed {
 	switch m := m.(type) {
 	case *wire.Subscribe:
 		return needed{ActionSubscribe, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
+	case *wire.StreamRead:
+		return needed{ActionSubscribe, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
+	case *wire.OffsetForTime:
+		return needed{ActionSubscribe, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
+	case *wire.StateGet:
+		return needed{ActionSubscribe, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
+	case *wire.Commit:
+		return needed{ActionPublish, "stream", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Stream}, false}
 	case *wire.CachePut:
 		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
 	case *wire.CacheGet:

@@ -180,15 +180,16 @@ func TestAnUnknownRequestIsAnsweredUnsupportedToThoseWhoOfferedItAndEndsTheStrea
 }
 
 func TestAnIdempotentPublishIsRefusedInJSONUnderItsRequestID(t *testing.T) {
-	p := published("hello", 1)
-	p.Flags |= wire.FlagPublishAcked | wire.FlagPublishIdempotent
-	p.RequestID, p.Ack, p.ProducerID = 11, wire.AckPerBatch, 99
 	for name, f := range map[string]Frame{
-		"binary":    binaryFrame(p),
-		"malformed": cut(binaryFrame(p), 2),
+		"binary":    binaryFrame(numberedPublish(11)),
+		"malformed": cut(binaryFrame(numberedPublish(11)), 2),
 		"JSON":      text(`{"type":"publish_idempotent","tenant_id":"t1","namespace":"default","stream":"orders","payloads":["YQ=="],"request_id":11,"producer_id":1,"sequence":0}`),
 	} {
-		s := open(t, todayOffered(), rights{})
+		server := everything()
+		server.Features &^= wire.FeatureIdempotentProducer
+		s := NewStream(wire.RoleControl, server, window)
+		letIn(t, s, todayOffered(), rights{})
+		sent(t, s)
 		s.Frame(f)
 		got := one(t, s)
 		if m, ok := got.message.(*wire.PublishError); !ok || m.RequestID != 11 || got.failure(t).Code != wire.CodeInvalidRequest {

@@ -35,13 +35,13 @@ func (s *Stream) Outcomes() []Outcome {
 const outcomesKept = 4
 
 // noteOutcome adds an admitted request to the outcomes.
-func (s *Stream) noteOutcome(sl *slot) {
-	if n := len(s.outcomes); n > 0 && s.outcomes[n-1].Shard == sl.shard {
+func (s *Stream) noteOutcome(shard id.ShardID, bytes int) {
+	if n := len(s.outcomes); n > 0 && s.outcomes[n-1].Shard == shard {
 		s.outcomes[n-1].Requests++
-		s.outcomes[n-1].Bytes += sl.bytes
+		s.outcomes[n-1].Bytes += bytes
 		return
 	}
-	s.outcomes = append(s.outcomes, Outcome{Shard: sl.shard, Requests: 1, Bytes: sl.bytes})
+	s.outcomes = append(s.outcomes, Outcome{Shard: shard, Requests: 1, Bytes: bytes})
 }
 
 // Bytes is what an open request holds in permits.

@@ -14,7 +14,7 @@ type form uint8
 const (
 	formSilent     form = iota // an unacknowledged publish: nothing is ever sent
 	formBinaryAck              // a binary publish
-	formPublishAns             // a JSON publish: publish_ok, publish_error
+	formPublishAns             // a JSON publish, or an idempotent one: publish_ok, publish_refused, publish_error
 	formMessage                // everything else: a message, or error
 )
 
@@ -28,6 +28,8 @@ type slot struct {
 	bytes       int               // permits held until the outcome
 	admitted    bool              // it counts in the node's admission, for shard
 	shard       id.ShardID
+	logged      bool  // its stream has a log that lasts: see Logged
+	due         int64 // see Due
 	settled     bool
 	answer      []byte // encoded, while older requests are still open
 }

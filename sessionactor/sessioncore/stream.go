@@ -14,7 +14,7 @@ import (
 //
 //  1. open holds every request that was taken and whose answer has not been moved to out, oldest first;
 //  2. only the oldest request's answer is moved to out, so answers leave in the order of the requests;
-//  3. held is the sum of the permits of open requests: the bytes of their frames. What was let in and is not held any
+//  3. held is the sum of the permits of open and of overdue requests: the bytes of their frames. What was let in and is not held any
 //     more is in released until the lane takes it.
 type Stream struct {
 	role     wire.Role
@@ -25,6 +25,7 @@ type Stream struct {
 	grant    wire.Grant
 	grants   Grants
 	open     ring
+	overdue  []overdue // see Expire
 	out      []byte
 	waiting  int // bytes of answers that wait for an older request's
 	sending  int // bytes of answers that were taken and have not left
@@ -72,7 +73,8 @@ const (
 	Nothing Do = iota
 	// Authenticate: verify Message, a *wire.Auth, and call Authenticated.
 	Authenticate
-	// Publish: route Publish and settle Token.
+	// Publish: route Publish and settle Token. Kind says which of its fields count: for KindPublishIf, Message is a *wire.PublishIf with
+	// the expected offset.
 	Publish
 	// Ask: perform Message and settle Token.
 	Ask
@@ -132,8 +134,9 @@ func (s *Stream) MaxPayload() uint32 {
 	return wire.MaxPayload
 }
 
-// Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back.
-func (s *Stream) Room() bool { return s.open.count < s.window && s.Owed() < OutLimit }
+// Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back. Requests that were
+// answered before their outcome count, too.
+func (s *Stream) Room() bool { return s.open.count+len(s.overdue) < s.window && s.Owed() < OutLimit }
 
 // Open is how many requests wait for their outcome.
 func (s *Stream) Open() int { return s.open.count }
@@ -150,8 +153,10 @@ func (s *Stream) Grant() wire.Grant { return s.grant }
 // Ended says why the stream takes nothing more; "" while it does.
 func (s *Stream) Ended() string { return s.over }
 
-// Finished reports whether the stream is over and everything it owes has been handed out.
-func (s *Stream) Finished() bool { return s.over != "" && s.open.count == 0 && len(s.out) == 0 }
+// Finished reports whether the stream is over, everything it owes has been handed out, and nothing is without its outcome.
+func (s *Stream) Finished() bool {
+	return s.over != "" && s.open.count == 0 && len(s.overdue) == 0 && len(s.out) == 0
+}
 
 // Dropped counts frames that were passed over in silence.
 func (s *Stream) Dropped() int { return s.dropped }
@@ -271,25 +276,41 @@ func (s *Stream) json(f Frame) Request {
 	case *wire.PublishBatchMessage:
 		return s.jsonPublish(m.Publish())
 	}
-	sl := slot{kind: kind, form: formMessage, message: m, unsupported: unsupported(kind, m, f)}
+	sl := slot{kind: kind, form: formMessage, message: m, unsupported: s.unsupported(kind, m, f)}
 	if kind == wire.KindPublishIdempotent {
 		sl.answerPublish(wire.RequestIDOf(m))
 	}
 	if !s.judge(kind, true, sl, nil) {
 		return Request{}
 	}
-	if kind == wire.KindAuth {
+	switch m := m.(type) {
+	case *wire.Auth:
 		return Request{Do: Authenticate, Token: s.take(sl), Kind: kind, Message: m}
+	case *wire.PublishIdempotent:
+		sl.message = nil
+		return s.numberedPublish(sl, m.Publish())
+	case *wire.PublishIf:
+		p := m.Publish()
+		m.Records = nil // p has them, and the slot keeps m
+		r := s.numberedPublish(sl, p)
+		r.Message = m
+		return r
 	}
 	return s.admitAsk(sl, m)
 }
 
+// numberedPublish takes a publish that is a kind of its own and comes as JSON only.
+func (s *Stream) numberedPublish(sl slot, p wire.Publish) Request {
+	s.publish = p
+	return s.admitPublish(sl, &s.publish, ownFramed(p.Region))
+}
+
 // unsupported is how a message that decodes and is no request of this broker would be answered; nil for all others.
-func unsupported(kind wire.RequestKind, m wire.Message, f Frame) *wire.Unsupported {
+func (s *Stream) unsupported(kind wire.RequestKind, m wire.Message, f Frame) *wire.Unsupported {
 	if x, ok := m.(*wire.Extension); ok {
 		return x.Answer()
 	}
-	if kind.Served() {
+	if s.server.Serves(kind) {
 		return nil
 	}
 	if kind != wire.KindUnknown {
@@ -328,7 +349,7 @@ func (s *Stream) badJSON(f Frame, err error) {
 		return
 	}
 	typ, requestID, peekErr := wire.PeekJSON(f.Payload())
-	if kind := wire.KindOfType(typ); peekErr == nil && kind != wire.KindUnknown && !kind.Served() {
+	if kind := wire.KindOfType(typ); peekErr == nil && kind != wire.KindUnknown && !s.server.Serves(kind) {
 		// That it is malformed too is of no use to a client that cannot be served either way.
 		sl.unsupported = &wire.Unsupported{RequestType: typ, RequestID: requestID}
 		if kind == wire.KindPublishIdempotent {
@@ -355,6 +376,9 @@ func (sl *slot) answerPublish(requestID wire.Opt[uint64]) {
 // judge applies the role-and-phase table; false means that the request is dealt with.
 func (s *Stream) judge(kind wire.RequestKind, owed bool, sl slot, cause error) bool {
 	v := wire.Judge(s.role, s.phase, kind, owed, s.offer)
+	if v.Action == wire.Accept && !s.server.Serves(kind) {
+		v = wire.NotServed(kind, s.offer)
+	}
 	if v.Action == wire.Accept {
 		return true
 	}

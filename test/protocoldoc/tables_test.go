@@ -128,13 +128,20 @@ func TestTheTableOfFeaturesIsTheCodecsAndSaysWhatThisBrokerOffers(t *testing.T) 
 	if len(rows) != 32 {
 		t.Errorf("the table has %d features, the word has 32", len(rows))
 	}
-	offer := sessionactor.EphemeralOffer().Features
+	ephemeral, durable := sessionactor.EphemeralOffer().Features, sessionactor.DurableOffer().Features
 	for _, row := range rows {
 		bit := wire.Features(hexNumber(t, row[0]))
 		if features[row[1]] != bit || bit == 0 {
 			t.Errorf("%s is %s in the table and 0x%08x in the codec", row[1], row[0], uint32(features[row[1]]))
 		}
-		if want := map[bool]string{true: "yes", false: "no"}[offer.Has(bit)]; row[3] != want {
+		want := "no"
+		switch {
+		case ephemeral.Has(bit):
+			want = "yes"
+		case durable.Has(bit):
+			want = "with storage"
+		}
+		if row[3] != want {
 			t.Errorf("%s: the table says that it is offered: %s, and the broker says %s", row[1], row[3], want)
 		}
 	}
@@ -171,8 +178,15 @@ func TestTheTableOfRequestsSaysWhatThisBrokerServes(t *testing.T) {
 		for _, typ := range words(row[0]) {
 			named[typ] = true
 			kind := wire.KindOfType(typ)
-			if kind == wire.KindUnknown || kind.Served() != (row[1] == "yes") {
-				t.Errorf("%s: the table says %q, and the codec says known %v, served %v", typ, row[1], kind != wire.KindUnknown, kind.Served())
+			want := "not in this version"
+			switch {
+			case sessionactor.EphemeralOffer().Serves(kind):
+				want = "yes"
+			case sessionactor.DurableOffer().Serves(kind):
+				want = "with storage"
+			}
+			if kind == wire.KindUnknown || row[1] != want || kind.Served() != (want != "not in this version") {
+				t.Errorf("%s: the table says %q, the broker %q, and the codec that it is known %v, served %v", typ, row[1], want, kind != wire.KindUnknown, kind.Served())
 			}
 		}
 	}

@@ -24,6 +24,7 @@ func Run(t *testing.T, fresh func() store.Store) {
 		{"CreateIsConditional", createIsConditional},
 		{"CreateDefaultsRoutingAndComparesItOnlyWhenNamed", routingRule},
 		{"PatchChangesOnlyWhatItNames", patchNamed},
+		{"LogsAreKeptWithTheIncarnationThatTheyWereReportedFor", logsReported},
 		{"ADeletedNameIsUsableAtOnceAsAnotherIncarnation", recreate},
 		{"DeleteNamespaceTakesItsContentAlongChildrenFirst", cascadeNamespace},
 		{"DeleteTenantTakesItsContentAlongChildrenFirst", cascadeTenant},

@@ -67,7 +67,9 @@ newest() {
 
 start_broker() {
   local data=$work/data
-  "$felixd" dev --data-dir "$data" --listen 127.0.0.1:0 --http 127.0.0.1:0 --api 127.0.0.1:0 \
+  # Retention removes whole segments: small ones, so that it has something to remove.
+  FELIX_DURABLE_SEGMENT_BYTES=1048576 FELIX_DURABLE_RETENTION_INTERVAL_SECONDS=1 \
+    "$felixd" dev --data-dir "$data" --listen 127.0.0.1:0 --http 127.0.0.1:0 --api 127.0.0.1:0 \
     >"$work/felixd.log" 2>&1 &
   broker=$!
   dev_json=$data/dev.json

@@ -28,9 +28,12 @@ class ControlPlane:
             handlers.append(urllib.request.HTTPSHandler(context=context))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def create_stream(self, name: str, shards: int) -> None:
-        """Create an ephemeral stream; done when the catalog has it, not yet when it is served."""
-        self._send("POST", "/streams", {"stream": name, "shards": shards, "durable": False}, (200, 201))
+    def create_stream(self, name: str, shards: int, durable: bool = False, retention_bytes: int | None = None) -> None:
+        """Create a stream; done when the catalog has it, not yet when it is served."""
+        body = {"stream": name, "shards": shards, "durable": durable}
+        if retention_bytes is not None:
+            body["retention"] = {"max_size_bytes": retention_bytes}
+        self._send("POST", "/streams", body, (200, 201))
 
     def create_cache(self, name: str, shards: int) -> None:
         """Create a cache; done when the catalog has it, not yet when it is served."""

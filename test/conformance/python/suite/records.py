@@ -32,9 +32,14 @@ async def expect(stage, handle, stream: str, want, window=None) -> None:
         check_event(stage, event, stream)
 
 
+def check_origin(stage, event, stream: str) -> None:
+    """Where an event comes from."""
+    equal((event.tenant_id, event.namespace, event.stream), (stage.tenant, stage.namespace, stream), "event origin")
+
+
 def check_event(stage, event, stream: str) -> None:
     """The rest of an event: where it comes from, and no offsets on an ephemeral stream (mission 273)."""
-    equal((event.tenant_id, event.namespace, event.stream), (stage.tenant, stage.namespace, stream), "event origin")
+    check_origin(stage, event, stream)
     equal((event.offset, event.skipped_before), (None, 0), f"offset and skip of an event of ephemeral {stream}")
 
 

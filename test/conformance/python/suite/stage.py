@@ -34,10 +34,10 @@ class Stage:
         arguments.update(options)
         return await self.surface.connect(self.dev.client_addr, **arguments)
 
-    def stream(self, shards: int) -> str:
-        """Create an ephemeral stream and wait until each shard of it takes a record."""
+    def stream(self, shards: int, durable: bool = False, retention_bytes: int | None = None) -> str:
+        """Create a stream, ephemeral unless durable, and wait until each shard of it takes a record."""
         name = f"py-{shards}-{secrets.token_hex(4)}"
-        self._control_plane.create_stream(name, shards)
+        self._control_plane.create_stream(name, shards, durable, retention_bytes)
         self._created.append((self._control_plane.delete_stream, name))
         self._await_stream(name, shards)
         return name

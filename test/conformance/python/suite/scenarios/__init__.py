@@ -1,6 +1,6 @@
 """Every scenario, in the order in which they run."""
 
-from suite.scenarios import caching, connecting, placing, publishing, refusing, subscribing, together
+from suite.scenarios import caching, connecting, durable, placing, publishing, refusing, subscribing, together
 
 ALL = (
     connecting.connects_without_alpn,
@@ -27,6 +27,14 @@ ALL = (
     caching.cache_ttl,
     caching.cache_many_callers,
     caching.unknown_cache,
+    durable.durable_offsets,
+    durable.durable_starts,
+    durable.durable_resume,
+    durable.durable_sharded_resume,
+    durable.durable_future_offset_is_refused,
+    durable.durable_old_offset_is_refused,
+    durable.commit_and_state,
+    durable.commit_to_an_ephemeral_stream_is_refused,
     refusing.forbidden_actions,
     together.everything_at_once,
 )

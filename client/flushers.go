@@ -7,14 +7,18 @@ import (
 	"sync"
 )
 
-// batchers are those of a client that are not closed.
-type batchers struct {
+// flushers are batchers, or producers, of a client that are not closed.
+type flushers struct {
 	mu     sync.Mutex
 	sealed bool
-	list   []*Batcher
+	list   []flusher
 }
 
-func (s *batchers) add(b *Batcher) bool {
+type flusher interface {
+	Close(ctx context.Context) error
+}
+
+func (s *flushers) add(b flusher) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.sealed {
@@ -23,14 +27,14 @@ func (s *batchers) add(b *Batcher) bool {
 	return !s.sealed
 }
 
-func (s *batchers) remove(b *Batcher) {
+func (s *flushers) remove(b flusher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.list = slices.DeleteFunc(s.list, func(other *Batcher) bool { return other == b })
+	s.list = slices.DeleteFunc(s.list, func(other flusher) bool { return other == b })
 }
 
 // close closes all, and lets none be made any more.
-func (s *batchers) close(ctx context.Context) error {
+func (s *flushers) close(ctx context.Context) error {
 	s.mu.Lock()
 	s.sealed = true
 	list := slices.Clone(s.list)

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/felixd/felixd/storage/disklog"
+)
+
+// noStorage is the folder of a daemon that keeps no durable streams.
+const noStorage = "none"
+
+// durableOptions is how durable streams are kept.
+type durableOptions struct {
+	Dir               string // as given: "" is logFolder in the data directory, noStorage is nowhere
+	Fsync             disklog.FsyncMode
+	FsyncInterval     time.Duration // of FsyncPeriodic
+	SegmentBytes      int64
+	IndexSpacing      int
+	RecordsPerRead    int // that one stream_read may have
+	Preallocate       bool
+	Verify            disklog.VerifyMode
+	QuarantineDamaged bool
+	RetentionBytes    int64         // per log; 0 is no bound
+	RetentionAge      time.Duration // 0 is no bound
+	RetentionInterval time.Duration
+	DeletedKeep       time.Duration // how long what was deleted is set aside
+	FaultFile         string        // "" injects nothing
+}
+
+// logFolder is where logs are kept in the data directory.
+const logFolder = "log"
+
+func defaultDurable() durableOptions {
+	return durableOptions{
+		Fsync: disklog.OnCommit, FsyncInterval: 250 * time.Millisecond, SegmentBytes: 256 << 20, IndexSpacing: 4096, RecordsPerRead: 10_000,
+		Preallocate: true, Verify: disklog.VerifyFull, RetentionInterval: time.Minute, DeletedKeep: 24 * time.Hour,
+	}
+}
+
+// enabled reports whether there is storage at all.
+func (o durableOptions) enabled() bool { return o.Dir != noStorage }
+
+// root is the folder of the logs.
+func (o durableOptions) root(dataDir string) string {
+	if o.Dir == "" {
+		return filepath.Join(dataDir, logFolder)
+	}
+	return o.Dir
+}
+
+// Bounds of settings. A segment holds its own header and footer many times over, and with more than a terabyte one would be read for
+// hours; the bounds of a retention are those of a stream's own.
+const (
+	segmentBytesMin, segmentBytesMax = 4 << 10, 1 << 40
+	indexSpacingMin, indexSpacingMax = 64, 1 << 30
+	retentionSecondsMax              = 9_223_372_036
+	retentionBytesMax                = 1<<63 - 1
+	daySeconds                       = 24 * 60 * 60
+)
+
+// durableSettings lists what can be set about durable streams, in the order of the help.
+func durableSettings() []*setting {
+	d := defaultDurable()
+	return []*setting{
+		{flag: "durable-storage-dir", unit: "folder", variable: "FELIX_DURABLE_STORAGE_DIR", value: d.Dir, help: "folder for the logs of durable streams; empty is `log` in the data directory, none is no durable streams", parse: func(v string, c *Config) error {
+			c.Durable.Dir = v
+			return nil
+		}},
+		{flag: "durable-fsync-mode", unit: "mode", variable: "FELIX_DURABLE_FSYNC_MODE", value: d.Fsync.String(), help: "when a record is acknowledged: on_commit after its sync, periodic and none after its write, which a power cut may undo; periodic syncs every --durable-fsync-interval-ms, none leaves it to the system", parse: func(v string, c *Config) (err error) {
+			c.Durable.Fsync, err = disklog.ParseFsyncMode(v)
+			return err
+		}},
+		{flag: "durable-fsync-interval-ms", unit: "ms", variable: "FELIX_DURABLE_FSYNC_INTERVAL_MS", value: ms(d.FsyncInterval), help: "time between two syncs of a log that is written to, in mode periodic; given alone it chooses that mode", parse: millis(func(c *Config) *time.Duration { return &c.Durable.FsyncInterval }, 1)},
+		{flag: "durable-segment-bytes", unit: "bytes", variable: "FELIX_DURABLE_SEGMENT_BYTES", value: fmt.Sprint(d.SegmentBytes), help: "size at which a log begins another file; retention removes whole files", parse: int64s(func(c *Config) *int64 { return &c.Durable.SegmentBytes }, segmentBytesMin, segmentBytesMax)},
+		{flag: "durable-index-spacing-bytes", unit: "bytes", variable: "FELIX_DURABLE_INDEX_SPACING_BYTES", value: fmt.Sprint(d.IndexSpacing), help: "bytes of a log between two entries of its index", parse: count(func(c *Config) *int { return &c.Durable.IndexSpacing }, indexSpacingMin, indexSpacingMax)},
+		{flag: "durable-max-records-per-read", unit: "n", variable: "FELIX_DURABLE_MAX_RECORDS_PER_READ", value: fmt.Sprint(d.RecordsPerRead), help: "records that a client gets for one read of a range", parse: count(func(c *Config) *int { return &c.Durable.RecordsPerRead }, 1, 1<<20)},
+		{flag: "durable-preallocate", unit: "bool", variable: "FELIX_DURABLE_PREALLOCATE", value: fmt.Sprint(d.Preallocate), help: "reserve room on the disk ahead of the records", parse: boolean(func(c *Config) *bool { return &c.Durable.Preallocate })},
+		{flag: "durable-verify-on-open", unit: "mode", variable: "FELIX_DURABLE_VERIFY_ON_OPEN", value: d.Verify.String(), help: "what is checked of finished files at start: full reads every byte, sealed headers, footers and indexes, lazy headers and footers; the newest file of a log is always read whole", parse: func(v string, c *Config) (err error) {
+			c.Durable.Verify, err = disklog.ParseVerifyMode(v)
+			return err
+		}},
+		{flag: "durable-quarantine-damaged", unit: "bool", variable: "FELIX_DURABLE_QUARANTINE_DAMAGED", value: fmt.Sprint(d.QuarantineDamaged), help: "start although a log is damaged, and refuse its shard alone", parse: boolean(func(c *Config) *bool { return &c.Durable.QuarantineDamaged })},
+		{flag: "durable-retention-bytes", unit: "bytes", variable: "FELIX_DURABLE_RETENTION_BYTES", help: "size of a log beyond which its oldest files are removed; empty keeps all; a stream's own bound wins", parse: unless(int64s(func(c *Config) *int64 { return &c.Durable.RetentionBytes }, 1, retentionBytesMax))},
+		{flag: "durable-retention-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_SECONDS", help: "age at which a file is removed, when its newest record has it; empty keeps all; a stream's own bound wins", parse: unless(seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionAge }, 1, retentionSecondsMax))},
+		{flag: "durable-retention-interval-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS", value: secs(d.RetentionInterval), help: "time between two looks for what retention removes", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionInterval }, 1, daySeconds)},
+		{flag: "durable-deleted-keep-seconds", unit: "s", variable: "FELIX_DURABLE_DELETED_KEEP_SECONDS", value: secs(d.DeletedKeep), help: "time that the log of a deleted stream is kept aside before its room is given back", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.DeletedKeep }, 0, retentionSecondsMax)},
+		{flag: "ack-on-commit", unit: "bool", variable: "FELIX_ACK_ON_COMMIT", value: "true", help: "acknowledge a record of a durable stream when it is stored; false acknowledges it when it is queued, without an offset, and a crash may lose it", parse: func(v string, c *Config) error {
+			err := boolean(func(c *Config) *bool { return &c.Limits.AckAtClaim })(v, c)
+			c.Limits.AckAtClaim = err == nil && !c.Limits.AckAtClaim
+			return err
+		}},
+		{flag: "ack-wait-timeout-ms", unit: "ms", variable: "FELIX_ACK_WAIT_TIMEOUT_MS", value: ms(DefaultConfig().Limits.AckWait), help: "longest time a publish waits to be stored; then its outcome is unknown", parse: millis(func(c *Config) *time.Duration { return &c.Limits.AckWait }, 1)},
+		{flag: "storage-fault-file", unit: "file", variable: "FELIX_STORAGE_FAULT_FILE", help: "for tests alone: a file that says which disk calls fail or are slow", parse: func(v string, c *Config) error {
+			c.Durable.FaultFile = v
+			if v == "" {
+				return nil
+			}
+			return checkFaultFile(v)
+		}},
+	}
+}
+
+// checkDurable looks at what only makes sense together for durable streams.
+func (c Config) checkDurable() (wrong []error) {
+	d := c.Durable
+	if int64(d.IndexSpacing) > d.SegmentBytes {
+		wrong = append(wrong, fmt.Errorf("--durable-index-spacing-bytes: %d is more than a whole segment has (--durable-segment-bytes %d)", d.IndexSpacing, d.SegmentBytes))
+	}
+	if err := c.Limits.Overflow.ForMemory(); err != nil && !d.enabled() {
+		wrong = append(wrong, fmt.Errorf("--subscriber-queue-policy: %w; or give felixd a --durable-storage-dir", err))
+	}
+	if !d.enabled() && d.FaultFile != "" {
+		wrong = append(wrong, errors.New("--storage-fault-file: there is no storage that could fail (--durable-storage-dir none)"))
+	}
+	return wrong
+}
+
+// implyPeriodic: an interval that is set alone asks for the mode that has one.
+func (c *Config) implyPeriodic(given func(flag string) bool) {
+	if given("durable-fsync-interval-ms") && !given("durable-fsync-mode") {
+		c.Durable.Fsync = disklog.Periodic
+	}
+}
+
+func secs(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
+
+func seconds(field func(*Config) *time.Duration, low, high uint64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, low, high)
+		*field(c) = time.Duration(n) * time.Second
+		return err
+	}
+}
+
+func int64s(field func(*Config) *int64, low, high uint64) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		n, err := number(v, low, high)
+		*field(c) = int64(n)
+		return err
+	}
+}
+
+// unless leaves an empty value alone.
+func unless(parse func(string, *Config) error) func(string, *Config) error {
+	return func(v string, c *Config) error {
+		if v == "" {
+			return nil
+		}
+		return parse(v, c)
+	}
+}

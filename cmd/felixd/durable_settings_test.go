@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/storage/disklog"
+)
+
+func loaded(t *testing.T, environ ...string) (Config, []string) {
+	t.Helper()
+	all := settings()
+	flags := pflag.NewFlagSet("dev", pflag.ContinueOnError)
+	addFlags(flags, all)
+	c, warnings, err := load(all, flags, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, warnings
+}
+
+// mission 280, mission 284, mission 285, mission 286, mission 328, mission 367
+func TestEverySettingOfDurableStreamsIsRead(t *testing.T) {
+	c, warnings := loaded(t, "FELIX_DURABLE_STORAGE_DIR=/d", "FELIX_DURABLE_FSYNC_MODE=periodic", "FELIX_DURABLE_FSYNC_INTERVAL_MS=5", "FELIX_DURABLE_SEGMENT_BYTES=4096",
+		"FELIX_DURABLE_INDEX_SPACING_BYTES=64", "FELIX_DURABLE_MAX_RECORDS_PER_READ=7", "FELIX_DURABLE_PREALLOCATE=0", "FELIX_DURABLE_VERIFY_ON_OPEN=lazy",
+		"FELIX_DURABLE_QUARANTINE_DAMAGED=true", "FELIX_DURABLE_RETENTION_BYTES=1", "FELIX_DURABLE_RETENTION_SECONDS=2", "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS=3",
+		"FELIX_DURABLE_DELETED_KEEP_SECONDS=0", "FELIX_ACK_ON_COMMIT=0", "FELIX_ACK_WAIT_TIMEOUT_MS=9", "FELIX_SUB_QUEUE_POLICY=block")
+	want := durableOptions{Dir: "/d", Fsync: disklog.Periodic, FsyncInterval: 5 * time.Millisecond, SegmentBytes: 4096, IndexSpacing: 64, RecordsPerRead: 7,
+		Verify: disklog.VerifyLazy, QuarantineDamaged: true, RetentionBytes: 1, RetentionAge: 2 * time.Second, RetentionInterval: 3 * time.Second,
+	}
+	if c.Durable != want || len(warnings) > 0 {
+		t.Fatalf("read\n%+v, %q\nwant\n%+v", c.Durable, warnings, want)
+	}
+	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.Overflow != storage.Block {
+		t.Fatalf("limits %+v", c.Limits)
+	}
+	if c, _ := loaded(t); c.Limits.AckAtClaim || c.Limits.AckWait != 2*time.Second {
+		t.Fatalf("default limits %+v", c.Limits)
+	}
+}
+
+func TestLogsAreInTheDataDirectoryUnlessToldOtherwise(t *testing.T) {
+	for value, want := range map[string]string{"": filepath.Join("data", "log"), "/elsewhere": "/elsewhere"} {
+		if o := (durableOptions{Dir: value}); o.root("data") != want || !o.enabled() {
+			t.Errorf("%q: %s", value, o.root("data"))
+		}
+	}
+	if (durableOptions{Dir: noStorage}).enabled() {
+		t.Error("none is a folder")
+	}
+}
+
+func TestAnIntervalAloneAsksForThePeriodicMode(t *testing.T) {
+	for want, environ := range map[disklog.FsyncMode][]string{
+		disklog.OnCommit: {"FELIX_DURABLE_FSYNC_INTERVAL_MS=5", "FELIX_DURABLE_FSYNC_MODE=on_commit"},
+		disklog.Periodic: {"FELIX_DURABLE_FSYNC_INTERVAL_MS=5"},
+		disklog.None:     {"FELIX_DURABLE_FSYNC_MODE=none"},
+	} {
+		if c, _ := loaded(t, environ...); c.Durable.Fsync != want {
+			t.Errorf("%q: %s", environ, c.Durable.Fsync)
+		}
+	}
+	if c, _ := loaded(t); c.Durable.Fsync != disklog.OnCommit {
+		t.Errorf("nothing set: %s", c.Durable.Fsync)
+	}
+}
+
+func TestAnIntervalWithoutEffectIsTold(t *testing.T) {
+	_, warnings := loaded(t, "FELIX_DURABLE_FSYNC_INTERVAL_MS=5", "FELIX_DURABLE_FSYNC_MODE=on_commit")
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "FELIX_DURABLE_FSYNC_INTERVAL_MS") || !strings.Contains(warnings[0], "on_commit") {
+		t.Fatalf("%q", warnings)
+	}
+}
+
+func TestDurableSettingsThatMakeNoSenseAreRefused(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--durable-fsync-mode":                 {"--durable-fsync-mode", "sometimes"},
+		"--durable-fsync-interval-ms":          {"--durable-fsync-interval-ms", "0"},
+		"--durable-segment-bytes":              {"--durable-segment-bytes", "4095"},
+		"--durable-index-spacing-bytes: 8192":  {"--durable-segment-bytes", "4096", "--durable-index-spacing-bytes", "8192"},
+		"--durable-max-records-per-read":       {"--durable-max-records-per-read", "0"},
+		"--durable-verify-on-open":             {"--durable-verify-on-open", "true"},
+		"--durable-retention-bytes":            {"--durable-retention-bytes", "0"},
+		"--durable-retention-seconds":          {"--durable-retention-seconds", "0"},
+		"--durable-retention-interval-seconds": {"--durable-retention-interval-seconds", "0"},
+		"--ack-wait-timeout-ms":                {"--ack-wait-timeout-ms", "0"},
+		"--storage-fault-file: stat":           {"--storage-fault-file", filepath.Join(t.TempDir(), "none")},
+	} {
+		var stderr bytes.Buffer
+		if code := run(append([]string{"dev"}, args...), nil, io.Discard, &stderr, nil); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: exit code %d: %s", args, code, &stderr)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/felixd/felixd/controlplane/model"
+	"github.com/felixd/felixd/controlplane/store"
+)
+
+// logReports carries to the catalog which log each shard has. Whoever reports does not wait: what comes while the catalog is
+// written to goes with the next write, one for each stream. It holds at most what was reported since: one entry of a few dozen
+// bytes for each shard that was opened, so no more than the shards that report.
+//
+// A report that is lost in a crash is made again: the catalog then knows of no log, so the shard may open the one it finds.
+type logReports struct {
+	catalog store.StreamStore
+	logger  *slog.Logger
+	wait    func(context.Context, time.Duration) // pauses before a write that failed is tried again
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	pending []logReport // in the order of their streams' first report
+	at      map[logOwner]int
+}
+
+// logOwner is one incarnation of a stream.
+type logOwner struct {
+	stream      model.ResourceName
+	incarnation model.Incarnation
+}
+
+// logReport is what is known of one owner's shards.
+type logReport struct {
+	logOwner
+	logs []model.ShardLog
+}
+
+func newLogReports(catalog store.StreamStore, logger *slog.Logger, wait func(context.Context, time.Duration)) *logReports {
+	return &logReports{catalog: catalog, logger: logger, wait: wait, wake: make(chan struct{}, 1), at: map[logOwner]int{}}
+}
+
+// add notes a log that was opened. It does not block.
+func (r *logReports) add(stream model.ResourceName, incarnation model.Incarnation, log model.ShardLog) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.put(logReport{logOwner{stream, incarnation}, []model.ShardLog{log}})
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// put joins what belongs to one owner. The lock is held.
+func (r *logReports) put(n logReport) {
+	i, ok := r.at[n.logOwner]
+	if !ok {
+		r.at[n.logOwner] = len(r.pending)
+		r.pending = append(r.pending, n)
+		return
+	}
+	r.pending[i].logs = append(r.pending[i].logs, n.logs...)
+}
+
+func (r *logReports) take() []logReport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.pending
+	r.pending = nil
+	clear(r.at)
+	return taken
+}
+
+// run writes until ctx ends, and then once more what is left, for at most a second.
+func (r *logReports) run(ctx context.Context) {
+	pause := reportRetryMin
+	for ctx.Err() == nil {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			continue
+		}
+		for !r.flush(ctx) && ctx.Err() == nil {
+			r.wait(ctx, pause)
+			pause = min(2*pause, reportRetryMax)
+		}
+		pause = reportRetryMin
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	r.flush(last)
+}
+
+// Pauses between two tries of a catalog that can't be written.
+const (
+	reportRetryMin = 100 * time.Millisecond
+	reportRetryMax = 30 * time.Second
+)
+
+// flush writes what is pending and keeps what could not be written now.
+func (r *logReports) flush(ctx context.Context) (all bool) {
+	all = true
+	for _, n := range r.take() {
+		_, err := r.catalog.SetLogs(ctx, n.stream, n.incarnation, n.logs)
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrInvalid):
+			r.logger.Info("the catalog does not want the log of a stream that has changed meanwhile", "stream", n.stream, "reason", err)
+		default:
+			all = false
+			r.logger.Warn("the catalog can't keep which log a stream has; it is tried again", "stream", n.stream, "error", err)
+			r.mu.Lock()
+			r.put(n)
+			r.mu.Unlock()
+		}
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/controlplane/model"
+	"github.com/felixd/felixd/controlplane/store"
+)
+
+// slowCatalog fails or holds up its writes as the test wants.
+type slowCatalog struct {
+	store.Store
+	mu     sync.Mutex
+	fails  int
+	writes int
+	gate   chan struct{} // nil: open
+}
+
+func (c *slowCatalog) SetLogs(ctx context.Context, n model.ResourceName, i model.Incarnation, logs []model.ShardLog) (model.Stream, error) {
+	if c.gate != nil {
+		<-c.gate
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes++
+	if c.fails > 0 {
+		c.fails--
+		return model.Stream{}, &store.SaveError{Err: errors.New("disk full")}
+	}
+	return c.Store.SetLogs(ctx, n, i, logs)
+}
+
+func durableCatalog(t *testing.T, shards uint32) (*slowCatalog, model.ResourceName) {
+	t.Helper()
+	m := store.NewMemory(store.MemoryOptions{Capabilities: store.Capabilities{Durable: true}})
+	if err := seed(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	durable := true
+	s, err := model.StreamSpec{Stream: "kept", Durable: &durable, Shards: &shards}.Record(devTenant, devNamespace, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.CreateStream(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return &slowCatalog{Store: m}, s.Key()
+}
+
+// report runs until the catalog has all shards of a stream, and returns it.
+func report(t *testing.T, c *slowCatalog, n model.ResourceName, reports *logReports, shards uint32) model.Stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); reports.run(ctx) }()
+	defer func() { cancel(); <-done }()
+	within, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	for {
+		seen, err := c.Snapshot(within, model.KindStreams)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Stream(within, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := uint32(0)
+		for i := range shards {
+			if s.Log(i) != (model.LogID{}) {
+				known++
+			}
+		}
+		if known == shards {
+			return s
+		}
+		if _, err := c.WaitChanges(within, seen.Seq); err != nil {
+			t.Fatalf("%d of %d logs arrived: %v", known, shards, err)
+		}
+	}
+}
+
+func TestLogsOfOneStreamReachTheCatalogInOneWrite(t *testing.T) {
+	c, n := durableCatalog(t, 64)
+	reports := newLogReports(c, quiet(), pause)
+	for i := range uint32(64) {
+		reports.add(n, 7, model.ShardLog{Shard: i, Log: model.LogID{1, byte(i)}})
+	}
+	s := report(t, c, n, reports, 64)
+	if s.Log(63) != (model.LogID{1, 63}) || c.writes != 1 {
+		t.Fatalf("log %x after %d writes", s.Log(63), c.writes)
+	}
+}
+
+func TestAReportThatCannotBeKeptNowIsKeptLater(t *testing.T) {
+	c, n := durableCatalog(t, 2)
+	c.fails = 3
+	waits := 0
+	reports := newLogReports(c, quiet(), func(context.Context, time.Duration) { waits++ })
+	reports.add(n, 7, model.ShardLog{Shard: 0, Log: model.LogID{1}})
+	reports.add(n, 7, model.ShardLog{Shard: 1, Log: model.LogID{2}})
+	if report(t, c, n, reports, 2); waits != 3 {
+		t.Fatalf("%d pauses", waits)
+	}
+}
+
+func TestAReportForAnIncarnationThatHasEndedIsDropped(t *testing.T) {
+	c, n := durableCatalog(t, 1)
+	reports := newLogReports(c, quiet(), pause)
+	reports.add(n, 6, model.ShardLog{Log: model.LogID{1}})
+	reports.add(model.ResourceName{Tenant: devTenant, Namespace: devNamespace, Name: "gone"}, 7, model.ShardLog{Log: model.LogID{1}})
+	if !reports.flush(t.Context()) || len(reports.take()) != 0 {
+		t.Fatal("it is kept to be tried again for ever")
+	}
+	if s, err := c.Stream(t.Context(), n); err != nil || s.Logs != "" {
+		t.Fatalf("%x, %v", s.Logs, err)
+	}
+}
+
+func TestWhoReportsDoesNotWaitForTheCatalog(t *testing.T) {
+	c, n := durableCatalog(t, 2)
+	c.gate = make(chan struct{})
+	reports := newLogReports(c, quiet(), pause)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); reports.run(ctx) }()
+	for i := range uint32(2) { // the catalog takes none of them yet
+		reports.add(n, 7, model.ShardLog{Shard: i, Log: model.LogID{byte(i + 1)}})
+	}
+	close(c.gate)
+	cancel() // the last flush takes what is left
+	<-done
+	if s, err := c.Stream(t.Context(), n); err != nil || s.Log(1) != (model.LogID{2}) {
+		t.Fatalf("%x, %v", s.Logs, err)
+	}
+}

@@ -1,0 +1,75 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/felixd/felixd/controlplane/model"
+	"github.com/felixd/felixd/controlplane/store"
+)
+
+func logsReported(t *testing.T, s store.Store) {
+	ctx := seed(t, s)
+	n := name("t1", "a", "orders")
+	asked := stream(n, 5)
+	asked.Durable, asked.Shards = true, 3
+	made, _, err := s.CreateStream(ctx, asked)
+	want(t, "create", err, nil)
+	before := last(ctx, t, s)
+	one, two := model.LogID{1}, model.LogID{2}
+	got, err := s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 2, Log: two}, {Shard: 0, Log: one}})
+	want(t, "report", err, nil)
+	if got.Log(0) != one || got.Log(1) != (model.LogID{}) || got.Log(2) != two {
+		t.Fatalf("reported %x", got.Logs)
+	}
+	if stored, err := s.Stream(ctx, n); err != nil || stored != got {
+		t.Fatalf("stored %+v, %v", stored, err)
+	}
+	for _, again := range [][]model.ShardLog{{{Shard: 2, Log: two}}, nil} {
+		if got, err := s.SetLogs(ctx, n, 5, again); err != nil || got.Log(2) != two {
+			t.Fatalf("report %v again: %+v, %v", again, got, err)
+		}
+	}
+	checkHistory(ctx, t, s, before, "updated stream t1/a/orders")
+	if _, outcome, err := s.CreateStream(ctx, made); err != nil || outcome != store.Unchanged {
+		t.Fatalf("logs count as configuration: %v, %v", outcome, err)
+	}
+
+	_, err = s.SetLogs(ctx, n, 6, []model.ShardLog{{Shard: 1, Log: one}})
+	want(t, "report for another incarnation", err, store.ErrConflict)
+	_, err = s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 1, Log: two}, {Shard: 0, Log: two}})
+	want(t, "report another log", err, store.ErrConflict)
+	_, err = s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 3, Log: two}})
+	want(t, "report of a shard that there is not", err, store.ErrInvalid)
+	_, err = s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 1}})
+	want(t, "report of no log", err, store.ErrInvalid)
+	_, err = s.SetLogs(ctx, name("t1", "a", "none"), 5, nil)
+	want(t, "report for no stream", err, store.ErrNotFound)
+	if stored, err := s.Stream(ctx, n); err != nil || stored != got {
+		t.Fatalf("refused reports left %+v, %v", stored, err)
+	}
+
+	logsEnd(t, s, n)
+}
+
+// logsEnd: a stream that stops being durable, or that is deleted, has no logs any more.
+func logsEnd(t *testing.T, s store.Store, n model.ResourceName) {
+	ctx := t.Context()
+	for _, durable := range []bool{false, true} {
+		got, err := s.PatchStream(ctx, n, model.StreamPatch{Durable: &durable})
+		want(t, "patch", err, nil)
+		if got.Logs != "" {
+			t.Fatalf("patched to durable %v it has the logs %x", durable, got.Logs)
+		}
+		if _, err = s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 0, Log: model.LogID{7}}}); !durable {
+			want(t, "report for a stream that is not durable", err, store.ErrConflict)
+		} else {
+			want(t, "report", err, nil)
+		}
+	}
+	want(t, "delete", s.DeleteStream(ctx, n), nil)
+	again := stream(n, 8)
+	again.Durable = true
+	if got, _, err := s.CreateStream(ctx, again); err != nil || got.Logs != "" {
+		t.Fatalf("created again with %x, %v", got.Logs, err)
+	}
+}

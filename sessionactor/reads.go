@@ -1,0 +1,109 @@
+package sessionactor
+
+import (
+	"context"
+
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/wire"
+)
+
+// laneReads are the requests of a lane that read a log, which may wait for the disk. One goroutine performs them, in their order, so that
+// neither the lane's other requests nor other lanes wait for a disk. The window bounds how many wait. Used under the lane's lock.
+type laneReads struct {
+	queue   []logRead
+	inHand  sessioncore.Token // while running
+	running bool
+	stop    context.CancelFunc // nil before the first
+}
+
+// logRead is one of them. perform is called without a lock.
+type logRead struct {
+	token   sessioncore.Token
+	perform func(ctx context.Context) sessioncore.Answer
+}
+
+// abandon lets whatever waits for the disk come back: nobody reads the answers.
+func (r *laneReads) abandon() {
+	if r.stop != nil {
+		r.stop()
+	}
+}
+
+// later performs a request in the goroutine for reads, and answers it then. mu is held.
+func (l *lane) later(t sessioncore.Token, perform func(ctx context.Context) sessioncore.Answer) {
+	l.reads.queue = append(l.reads.queue, logRead{t, perform})
+	if l.reads.running {
+		return
+	}
+	if l.reads.running = l.session.pump("log reads", l.readLogs); !l.reads.running { // the connection is gone
+		l.dropReads(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
+	}
+}
+
+// readLogs performs reads until there are none.
+func (l *lane) readLogs(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gate := l.session.opts.Runtime.NewGate()
+	defer func() { // after a panic they have no other to answer them
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.reads.running {
+			l.reads.queue = append(l.reads.queue, logRead{token: l.reads.inHand})
+			l.dropReads(wire.Refuse(wire.CodeInternal, "the broker failed while it read").WithRetry(wire.RetryRetry))
+			l.flush()
+		}
+	}()
+	for {
+		next, ok := l.nextRead(cancel)
+		if !ok {
+			return
+		}
+		l.performRead(ctx, gate, next)
+	}
+}
+
+// nextRead takes the next one in hand; false when there is none, and the goroutine is to end.
+func (l *lane) nextRead(cancel context.CancelFunc) (logRead, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := &l.reads
+	r.stop = cancel
+	if l.core.Gone() {
+		cancel()
+	}
+	if len(r.queue) == 0 {
+		r.queue, r.running, r.stop = nil, false, nil
+		return logRead{}, false
+	}
+	next := r.queue[0]
+	r.queue[0] = logRead{}
+	r.queue, r.inHand = r.queue[1:], next.token
+	return next, true
+}
+
+// performRead waits for one of the connection's places for reads, then for one of the node's, and performs and answers a read there.
+// When its stream or connection ends first nobody reads the answer.
+func (l *lane) performRead(ctx context.Context, gate Gate, r logRead) {
+	f := wire.Refuse(wire.CodeShardUnavailable, "the stream of the request is gone")
+	a := sessioncore.Answer{Refusal: &f}
+	if ctx.Err() == nil && acquire(ctx, gate, l.session.reads, 1) {
+		defer l.session.reads.Release(0, 1)
+		if acquire(ctx, gate, l.session.opts.NodeReads, 1) {
+			defer l.session.opts.NodeReads.Release(0, 1)
+			a = r.perform(ctx)
+		}
+	}
+	l.resolve(r.token, a)
+}
+
+// dropReads refuses all that nobody will perform. mu is held.
+func (l *lane) dropReads(f wire.Refusal) {
+	queue := l.reads.queue
+	l.reads = laneReads{}
+	for _, r := range queue {
+		if l.core.IsOpen(r.token) {
+			l.refuse(r.token, f)
+		}
+	}
+}
