@@ -41,7 +41,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// A replica of a shard: cores that see neither actors nor files, and the actors around them.
 	{Package: "shardactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "storage/durable", "storage/disklog", "storage/diskpool", "storage/segment",
+		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "storage/durable", "storage/disklog", "storage/diskpool", "storage/segment", "storage/vfs",
 		"shardactor/shardcore", "shardactor/cursorcore", "shardactor/groupcore", "shardactor/reading", "shardactor/route",
 	}},
 	{Package: "shardactor/shardcore", May: []string{"wire", "wire/id", "storage/batch"}},
@@ -113,6 +113,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 		"actors", "client", "internal/node", "sessionactor/quicconn", "sessionactor/sessioncore", "shardactor/route", "transport", "wire",
 	}},
 	{Package: "demos/cache", May: []string{"client", "demos/local", "internal/node", "shardactor/reading"}},
+	{Package: "demos/durablerestart", May: []string{"client", "demos/local", "internal/node", "shardactor", "storage/disklog", "storage/diskpool", "storage/vfs", "wire/id"}},
 	{Package: "demos/slowconsumer", May: []string{"client", "demos/local", "internal/node", "storage", "storage/batch", "transport", "wire"}},
 
 	// What tests of whole brokers share.

@@ -9,7 +9,7 @@ import (
 )
 
 // What an error of a numbered or conditional write, or of a start offset, is about, for errors.Is. None of these writes was
-// appended.
+// appended, unless the error matches ErrOutcomeUnknown too: then an earlier try of the same batch may have been.
 var (
 	// ErrOffsetMismatch: the expected offset was not the next one: somebody else wrote first.
 	ErrOffsetMismatch = errors.New("offset mismatch")

@@ -150,7 +150,7 @@ func (l *line) fail(err error) {
 	for i, b := range doomed {
 		op := b.pub.String()
 		switch {
-		case i == 0 && (!b.doubt || refused != nil || errors.Is(err, ErrOutcomeUnknown)):
+		case i == 0 && (!b.doubt || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrSequenceReused)):
 			l.end(b, err)
 		case b.doubt:
 			l.end(b, &OutcomeUnknownError{Op: op, Err: fmt.Errorf("an earlier try was not answered, and the last one failed: %w", err)})

@@ -223,6 +223,26 @@ func TestProducerThatTheBrokerForgotIsToldSo(t *testing.T) {
 	wantNumbers(t, b, 3)
 }
 
+func TestNumberRefusedAfterALostAnswerLeavesTheBatchInDoubt(t *testing.T) {
+	noLeaks(t)
+	var b *testbroker.Broker
+	var lost atomic.Bool
+	b = testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, Durable: true,
+		OnAppended: func(s *testbroker.Stream, p *wire.Publish) bool {
+			if p.Sequence != 1 || lost.Swap(true) {
+				return false
+			}
+			b.Forget("ns/s", 0)
+			s.Reset() // and after that it is unknown
+			return true
+		}})
+	p := newProducer(t, connect(t, b), ProducerOptions{})
+	wantLanded(t, produce(t, p, 0, 1), 0)
+	_, err := p.Publish(within(t), "ns", "s", []byte("1"))
+	wantIs(t, err, ErrOutcomeUnknown, ErrUnknownProducer)
+	wantAs[*SequenceError](t, err)
+}
+
 func TestBatchRefusedForGoodFailsThoseBehindItAndTheProducerGoesOn(t *testing.T) {
 	noLeaks(t)
 	var publishes atomic.Int64

@@ -265,3 +265,32 @@ func TestAReaderThatRetentionOvertakesIsToldToResumeOrBrokenOff(t *testing.T) {
 		s.over()
 	}
 }
+
+// discard is an event stream that takes everything.
+type discard struct{ SendStream }
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// A header for each reader costs no allocation, whether the batch is in memory, comes from disk, or is cut.
+func TestOffsetsCostAReaderNoAllocation(t *testing.T) {
+	o := &Options{Delivery: DefaultDelivery(), Metrics: NewMetrics(newRegistry())}
+	d := &delivery{session: &session{opts: o}, stream: discard{}}
+	d.shape = shapeFor(wire.Grant{Flags: offsets}, 7, newEntry(stream("orders", 1), true), &o.Delivery)
+	var list []*batch.Batch
+	for i, n := range []int{1, 64, 300} {
+		b := &batch.Batch{Base: id.Offset(1000 * i), Count: uint32(n), Kind: batch.Records}
+		for range n {
+			b.Body = wire.AppendPayload(b.Body, make([]byte, 256))
+		}
+		list = append(list, b)
+	}
+	n := testing.AllocsPerRun(100, func() {
+		d.skipped = 1
+		if err := d.write(list); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > poolSlack {
+		t.Errorf("%v allocations for three batches", n)
+	}
+}

@@ -265,7 +265,7 @@ func (d *daemon) openListener() error {
 		Addr:           d.config.Listen,
 		TLS:            transport.ServerTLS(d.identity.certs, transport.Policy{RequireALPN: d.config.RequireALPN, CipherSuites: d.config.CipherSuites}),
 		QUIC:           transport.ServerQUIC(transport.ServerOptions{Windows: d.config.Windows, AllowWindow: windows.Allow}),
-		ReceiveOffload: d.config.Offload,
+		ReceiveOffload: d.config.Offload, StatelessResetKey: d.identity.reset,
 		MaxConnections: d.config.MaxConnections, MaxPerIP: d.config.MaxPerIP,
 		OnRefused:         func(reason string) { refused.WithLabelValues(reason).Inc() },
 		OnHandshakeFailed: func(reason string, _ error) { failures.WithLabelValues(reason).Inc() },

@@ -369,3 +369,29 @@ func TestRetentionOfTheBrokerAndOfAStreamReachRunningLogs(t *testing.T) {
 	r.must(t, "PATCH", devStreamsPath+"/own", `{"retention":{"max_size_bytes":1}}`)
 	awaitFiles(t, r, "own", func(n int) bool { return n == 1 })
 }
+
+// With catch_up a durable stream loses nothing to a reader that stands still, and an ephemeral one is served as with drop_new.
+func TestCatchUpServesDurableAndEphemeralStreams(t *testing.T) {
+	r := start(t, t.TempDir(), "--subscriber-queue-policy", "catch_up", "--subscriber-queue-capacity", "2")
+	defer r.stop(t)
+	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
+	publishOnce(t, r, "kept", "0")
+	c := r.connect(t)
+	defer closeClient(c)
+	sub, err := c.Subscribe(t.Context(), devNamespace, "kept", client.SubscribeOptions{From: client.Earliest()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	for i := 1; i < 200; i++ {
+		if _, err := c.Publish(t.Context(), devNamespace, "kept", []byte(fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 200 {
+		if e, err := sub.Next(t.Context()); err != nil || string(e.Payload) != fmt.Sprint(i) {
+			t.Fatalf("record %d is %q, %v", i, e.Payload, err)
+		}
+	}
+	publishOnce(t, r, devStreams[0], "x")
+}

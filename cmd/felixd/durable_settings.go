@@ -65,7 +65,7 @@ const (
 func durableSettings() []*setting {
 	d := defaultDurable()
 	return []*setting{
-		{flag: "durable-storage-dir", unit: "folder", variable: "FELIX_DURABLE_STORAGE_DIR", value: d.Dir, help: "folder for the logs of durable streams; empty is `log` in the data directory, none is no durable streams", parse: func(v string, c *Config) error {
+		{flag: "durable-storage-dir", unit: "folder", variable: "FELIX_DURABLE_STORAGE_DIR", value: d.Dir, help: "folder for the logs of durable streams; empty is the folder log in the data directory, none is no durable streams", parse: func(v string, c *Config) error {
 			c.Durable.Dir = v
 			return nil
 		}},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/quic-go/quic-go"
+
 	"github.com/felixd/felixd/controlplane/auth"
 	"github.com/felixd/felixd/transport"
 )
@@ -33,6 +35,8 @@ type identity struct {
 	certs    *transport.CertSource
 	verifier *auth.Verifier
 	signer   *auth.Signer
+	// reset lets clients of the process before this one learn at once that it is gone.
+	reset *quic.StatelessResetKey
 }
 
 const (
@@ -68,7 +72,7 @@ func loadIdentity(d *dataDir, hosts []string, now time.Time) (*identity, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &identity{caPEM: ca.CertPEM, certs: certs, verifier: verifier, signer: auth.NewSigner(devTenant, key, nil)}, nil
+	return &identity{caPEM: ca.CertPEM, certs: certs, verifier: verifier, signer: auth.NewSigner(devTenant, key, nil), reset: transport.ResetKey(ca.KeyPEM)}, nil
 }
 
 func loadCA(d *dataDir, now time.Time) (*transport.CA, error) {

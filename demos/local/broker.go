@@ -28,10 +28,11 @@ const DefaultTenant = "demo"
 // patience is how long starting or closing may take before something is wrong.
 const patience = 10 * time.Second
 
-// Stream is a stream of so many shards; 0 means 1.
+// Stream is a stream of so many shards; 0 means 1. A durable one needs a disk, see node.Options.
 type Stream struct {
-	Name   string
-	Shards uint32
+	Name    string
+	Shards  uint32
+	Durable bool
 }
 
 // Options say what the broker serves. Caches have one shard each.
@@ -39,6 +40,8 @@ type Options struct {
 	Tenant  string // "" means DefaultTenant
 	Streams []Stream
 	Caches  []string
+	// Identity, when not nil, is who the broker is and where it listens; else it is somebody new, anywhere.
+	Identity *Identity
 	// Adjust, when not nil, may change how the node is put together before it starts.
 	Adjust func(*node.Options)
 }
@@ -47,9 +50,8 @@ type Options struct {
 type Broker struct {
 	node     *node.Node
 	listener *transport.Listener
-	ca       *transport.CA
+	identity *Identity
 	tenant   string
-	token    string
 	registry *prometheus.Registry
 }
 
@@ -58,11 +60,17 @@ func Start(o Options) (*Broker, error) {
 	if o.Tenant == "" {
 		o.Tenant = DefaultTenant
 	}
-	b := &Broker{registry: prometheus.NewRegistry(), tenant: o.Tenant, token: rand.Text()}
+	if o.Identity == nil {
+		var err error
+		if o.Identity, err = NewIdentity("127.0.0.1:0"); err != nil {
+			return nil, fmt.Errorf("start broker: %w", err)
+		}
+	}
+	b := &Broker{registry: prometheus.NewRegistry(), tenant: o.Tenant, identity: o.Identity}
 	applied := make(chan uint64, 1)
 	options := node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.DiscardHandler), Registerer: b.registry,
-		Rand: randomSeed, Limits: node.DefaultLimits(), Auth: gatekeeper{b.tenant, b.token}, Applied: func(v uint64) { applied <- v },
+		Rand: randomSeed, Limits: node.DefaultLimits(), Auth: gatekeeper{b.tenant, b.identity.Token}, Applied: func(v uint64) { applied <- v },
 	}
 	if o.Adjust != nil {
 		o.Adjust(&options)
@@ -87,45 +95,36 @@ func Start(o Options) (*Broker, error) {
 }
 
 func (o Options) assignments() (out []route.Assignment) {
-	add := func(kind route.Kind, name string, shards uint32) {
+	add := func(kind route.Kind, name string, shards uint32, durable bool) {
 		n := route.Name{Kind: kind, Tenant: o.Tenant, Namespace: Namespace, Name: name}
-		out = append(out, route.Assignment{Name: n, Incarnation: 1, Generation: 1, Shards: shards})
+		out = append(out, route.Assignment{Name: n, Incarnation: 1, Generation: 1, Shards: shards, Durable: durable})
 	}
 	for _, s := range o.Streams {
-		add(route.Stream, s.Name, max(1, s.Shards))
+		add(route.Stream, s.Name, max(1, s.Shards), s.Durable)
 	}
 	for _, name := range o.Caches {
-		add(route.Cache, name, 1)
+		add(route.Cache, name, 1, false)
 	}
 	return out
 }
 
 // listen opens the port and begins to serve.
 func (b *Broker) listen() error {
-	now := time.Now()
-	ca, err := transport.NewCA("felixd demo authority", now, rand.Reader)
+	source, err := transport.NewCertSource(b.identity.Cert, b.identity.Key)
 	if err != nil {
 		return err
 	}
-	cert, key, err := ca.Issue(transport.LeafRequest{Names: []string{client.DefaultServerName, "127.0.0.1"}, Now: now, Lifetime: 24 * time.Hour})
+	l, err := transport.Listen(transport.ListenOptions{Addr: b.identity.Addr, TLS: transport.ServerTLS(source, transport.Policy{}), StatelessResetKey: transport.ResetKey(b.identity.Key)})
 	if err != nil {
 		return err
 	}
-	source, err := transport.NewCertSource(cert, key)
-	if err != nil {
-		return err
-	}
-	l, err := transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(source, transport.Policy{})})
-	if err != nil {
-		return err
-	}
-	b.ca, b.listener = ca, l
+	b.listener = l
 	return b.node.Listen(quicconn.Acceptor{Listener: l})
 }
 
 // Client returns options that connect to the broker; everything else is at its default.
 func (b *Broker) Client() client.Options {
-	return client.Options{Addrs: []string{b.listener.Addr().String()}, TenantID: b.tenant, Token: b.token, CAPEM: b.ca.CertPEM}
+	return client.Options{Addrs: []string{b.listener.Addr().String()}, TenantID: b.tenant, Token: b.identity.Token, CAPEM: b.identity.CA}
 }
 
 // Metric is the sum of a counter or gauge of the broker over all its labels. An unknown name is an error: a demo must not

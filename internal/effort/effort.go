@@ -35,6 +35,7 @@ func Table() []Entry {
 		{"credit_stress_ops", 20_000, 1_000_000, "operations on a permit pool from several goroutines (actors)"},
 		{"deleted_streams", 12, 400, "streams deleted under publishers and subscribers (test/streams)"},
 		{"drained_brokers", 4, 200, "brokers stopped in order under publishers and subscribers (test/streams)"},
+		{"durable_sim_seeds", 300, 2000, "worlds of a node with a disk that is killed, cut off and broken, each played twice (sim)"},
 		{"fair_seconds", 2, 30, "seconds for which a tenant with one busy shard is measured beside one with a thousand (test/fair)"},
 		{"frame_versions", 600, 65_535, "frame versions tried on a stream, both ends of the range among them (test/hostile)"},
 		{"fuzz_seconds", 5, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},

@@ -2,12 +2,17 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
@@ -100,4 +105,38 @@ func TestAcknowledgedPublishesSurviveAPowerCut(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Under catch_up a subscriber of a durable stream loses nothing however slow it is; without a disk there is nothing to catch up from.
+func TestCatchUpNeedsADisk(t *testing.T) {
+	var refused *storage.PolicyError
+	o := Options{Clock: actors.RealClock(), Events: actors.DiscardEvents(), Registerer: prometheus.NewRegistry(), Limits: DefaultLimits()}
+	o.Limits.Overflow = storage.CatchUp
+	if _, err := New(o); !errors.As(err, &refused) {
+		t.Fatalf("without a disk: %v", err)
+	}
+	ready := make(chan struct{}, 1)
+	change, done := onDisk(t, vfs.NewMem(), ready)
+	t.Cleanup(done)
+	b := start(t, change, func(o *Options) { o.Limits.Overflow = storage.CatchUp })
+	h := durableOrders(b)
+	c, err := h.Log.Register(storage.CursorOptions{Capacity: 1, Ring: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	l, _ := b.dial().open(nothing())
+	const records = 50
+	for i := range uint64(records) {
+		l.raw(batchTo("durable", i, fmt.Sprint(i)))
+		l.next()
+	}
+	got := 0
+	for got < records {
+		page, err := c.Take(context.Background(), 10, 1<<20, nil)
+		if err != nil || page.Lost > 0 || len(page.Batches) == 0 {
+			t.Fatalf("after %d records: %+v, %v", got, page, err)
+		}
+		got += len(page.Batches)
+	}
 }

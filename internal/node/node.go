@@ -104,7 +104,7 @@ func New(o Options) (*Node, error) {
 	n := &Node{opts: o, Table: route.NewTable[*shardactor.Handle]()}
 	n.System = actors.NewSystem(actors.Options{Name: "felixd", Clock: o.Clock, Events: o.Events, Registerer: o.Registerer, Executors: o.Executors, Scheduler: o.Scheduler})
 	tails, caches := storage.NewBudget(o.Limits.TailBytes), reading.NewCachePool(o.Limits.CacheBytes)
-	if err := o.Limits.Overflow.ForMemory(); err != nil {
+	if err := o.Limits.Overflow.ForMemory(); err != nil && o.Disk == nil {
 		return nil, fmt.Errorf("start node: %w", err)
 	}
 	readers := storage.NewReaders(storage.ReaderOptions{

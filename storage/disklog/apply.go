@@ -67,17 +67,13 @@ func (o *opening) relyOnMark(p *segment.Plan) error {
 	return o.sync(f.Sync())
 }
 
-// settleNewest cuts the newest segment where the plan says so, and makes what stays of it durable if the mark does not say it is: what
-// is read back from the system's memory after a process has died may not have reached the device. A reset names its segment before that is made.
+// settleNewest cuts the newest segment where the plan says so, and makes what stays of it durable: what is read back from the system's memory
+// after a process has died may not have reached the device, and what it has cut off may still be there.
 func (o *opening) settleNewest(p *segment.Plan) error {
 	if len(p.Segments) == 0 {
 		return nil
 	}
 	newest := &p.Segments[len(p.Segments)-1]
-	vouched := p.Mark != nil && !p.Mark.Reset && p.Mark.Segment == newest.ID && p.Mark.Synced == newest.Size
-	if p.Cut == nil && vouched {
-		return nil
-	}
 	f, err := o.store.fs.Open(join(o.dir, newest.Name), true)
 	if err != nil {
 		return err

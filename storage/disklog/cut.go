@@ -178,16 +178,6 @@ func (l *Log) lower(off id.Offset) {
 	l.tail.Store(uint64(off))
 }
 
-// stuck ends writing after a cut that could not be finished. The next start finishes it.
-func (l *Log) stuck(err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failed == nil {
-		l.failed = &StuckError{Shard: l.spec.shard, Err: err}
-	}
-	return err
-}
-
 // reset drops everything and goes on at base. The mark says first that this is under way, so that a start after a crash finishes it.
 func (l *Log) reset(base id.Offset) error {
 	l.maint.Lock()

@@ -74,3 +74,19 @@ func (l *Log) dropAll() {
 		l.queue = append(l.queue, op{kind: opClose})
 	}
 }
+
+// stuck ends writing after a cut that could not be finished; the next start finishes it. It returns why nothing is written any more.
+func (l *Log) stuck(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed == nil {
+		l.failed = &StuckError{Shard: l.spec.shard, Err: err}
+	}
+	return l.failed
+}
+
+func (l *Log) isPoisoned() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.poisoned
+}

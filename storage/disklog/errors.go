@@ -38,14 +38,15 @@ func (e *PoisonedError) Error() string {
 
 func (e *PoisonedError) Unwrap() error { return e.Err }
 
-// StuckError says that a failed write could not be cut off again, so that the log's end is unknown. Appends fail until a restart.
+// StuckError says that a failed write could not be cut off again, or that a cut of the log was begun and not finished, so that its end is
+// unknown. Appends fail until a restart, which settles it either way.
 type StuckError struct {
 	Shard string
 	Err   error // what the cut said
 }
 
 func (e *StuckError) Error() string {
-	return fmt.Sprintf("log of %s: a failed write could not be cut off, restart to recover: %v", e.Shard, e.Err)
+	return fmt.Sprintf("log of %s: its end is unknown after a cut that failed, restart to recover: %v", e.Shard, e.Err)
 }
 
 func (e *StuckError) Unwrap() error { return e.Err }

@@ -73,9 +73,7 @@ func (l *Log) OffsetForTime(ctx context.Context, micros uint64, end id.Offset) (
 		}
 		o, found, err := l.timeIn(&m, micros)
 		if err != nil {
-			if _, _, gone := l.view(m.base); gone != nil && !isTrimmed(gone) {
-				return 0, false, gone
-			} else if gone == nil {
+			if _, _, gone := l.view(m.base); !isTrimmed(gone) {
 				return 0, false, err
 			}
 			continue // retention was faster

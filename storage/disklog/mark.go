@@ -11,6 +11,7 @@ import (
 type mark struct {
 	mu   sync.Mutex // taken last of all
 	now  segment.Mark
+	torn bool     // the last write failed: what the file says now is unknown
 	file vfs.File // nil while the log is idle
 	buf  []byte
 }
@@ -43,46 +44,50 @@ func (m *mark) move(l *Log, last *segmentMeta) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.now.Segment, m.now.Base, m.now.Synced = last.id, last.base, last.fileBytes()
-	if err := m.write(l); err != nil {
+	if m.file == nil {
+		panic("disklog: a mark is moved that is not open")
+	}
+	if err := m.write(l, m.file); err != nil {
 		l.store.opts.Counters.MarkFailures.Add(1)
 	}
 }
 
 // write puts the mark into its file. mu is held.
-func (m *mark) write(l *Log) error {
-	if m.file == nil {
-		panic("disklog: a mark is written that is not open")
-	}
+func (m *mark) write(l *Log, f vfs.File) error {
 	m.buf = segment.AppendMark(m.buf[:0], l.spec.salt, &m.now)
-	_, err := m.file.WriteAt(m.buf, 0)
+	_, err := f.WriteAt(m.buf, 0)
+	m.torn = err != nil
 	return err
 }
 
-// change makes another mark durable, for what may only be done behind it. An error that says so has poisoned the log.
+// change makes another mark durable, for what may only be done behind it. An error of the sync has poisoned the log. It has a file of its own,
+// for it is called while the log may go to rest or wake.
 func (m *mark) change(l *Log, edit func(*segment.Mark)) error {
-	m.mu.Lock()
-	opened := m.file == nil
-	if opened {
-		f, err := l.store.fs.Open(l.path(segment.MarkName), true)
-		if err != nil {
-			m.mu.Unlock()
-			return err
-		}
-		m.file = f
+	f, err := l.store.fs.Open(l.path(segment.MarkName), true)
+	if err != nil {
+		return err
 	}
+	defer f.Close()
+	m.mu.Lock()
 	before := m.now
 	edit(&m.now)
-	err := m.write(l)
-	if err != nil {
+	if err = m.write(l, f); err != nil {
 		m.now = before
 	}
-	file := m.file
 	m.mu.Unlock()
-	if err == nil {
-		err = l.orPoison(file.Sync())
+	if err != nil {
+		return err
 	}
-	if opened {
-		m.close()
+	return l.orPoison(f.Sync())
+}
+
+// mend writes the mark again if that failed the last time: before segments come or go, whose recovery needs one that can be read.
+func (m *mark) mend(l *Log) error {
+	m.mu.Lock()
+	torn := m.torn
+	m.mu.Unlock()
+	if !torn {
+		return nil
 	}
-	return err
+	return m.change(l, func(*segment.Mark) {})
 }

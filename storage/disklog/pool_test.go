@@ -270,3 +270,66 @@ func (x *inline) run() {
 		j.Run()
 	}
 }
+
+// mission 281, and decision 25: a lone append pays for no second trip through a queue.
+func TestALoneAppendIsWrittenAndSyncedByOneJob(t *testing.T) {
+	exec := &inline{}
+	s := realStore(t, func(o *Options) { o.Exec = exec })
+	n := &told{}
+	l, err := s.Open(testSpec, n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Append(1, []*batch.Batch{batchAt(0, 1, 10)})
+	if len(exec.jobs) != 1 || exec.jobs[0].Kind != diskpool.Write {
+		t.Fatalf("%d jobs", len(exec.jobs))
+	}
+	job := exec.jobs[0]
+	exec.jobs = nil
+	job.Run()
+	if n.persisted != 1 || len(exec.jobs) != 0 {
+		t.Fatalf("persisted %d, %d more jobs", n.persisted, len(exec.jobs))
+	}
+}
+
+func TestWritesGoOnBesideASyncThatHangs(t *testing.T) {
+	dir, err := vfs.NewOS(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := vfs.NewFault(dir, nil)
+	pool := diskpool.New(diskpool.Options{})
+	s, err := OpenStore(fault, Options{Exec: pool})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWaiter()
+	l, err := s.Open(testSpec, w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hang := fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Name: "*.log", Block: true})
+	l.Append(1, []*batch.Batch{batchAt(0, 1, 10)})
+	<-hang.Reached()
+	for seq := uint64(2); seq < 6; seq++ {
+		l.Append(seq, []*batch.Batch{batchAt(id.Offset(seq-1), 1, 10)})
+	}
+	for late := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
+		if _, durable, tail := l.Bounds(); tail == 5 {
+			if p, _ := w.get(); p != 0 || durable != 0 {
+				t.Fatal("acknowledged before its sync", p, durable)
+			}
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("writes wait for the sync")
+		}
+	}
+	hang.Release()
+	w.wait(t, 5)
+	closeLog(t, l)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-pool.Close()
+}

@@ -74,6 +74,9 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 		Log: l.spec.log, NameHash: l.spec.nameHash, Base: base, ID: number,
 		CreatedMicros: uint64(l.store.opts.Exec.Now().UnixMicro()),
 	}
+	if err := l.mark.mend(l); err != nil {
+		return err
+	}
 	f, bySync, err := l.store.makeSegment(l.spec.dir, &h)
 	if err != nil {
 		if bySync {
@@ -88,7 +91,9 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 	})
 	if err != nil {
 		f.Close()
-		l.store.fs.Remove(l.path(segment.FileName(number)))
+		if !l.isPoisoned() { // else the mark may name it already
+			l.store.fs.Remove(l.path(segment.FileName(number)))
+		}
 		return err
 	}
 	l.mu.Lock()

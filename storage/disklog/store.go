@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	iofs "io/fs"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -116,12 +117,8 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if len(s.logs) > 0 {
-		open := make([]string, 0, len(s.logs))
-		for dir := range s.logs {
-			open = append(open, dir)
-		}
+		open := slices.Sorted(maps.Keys(s.logs))
 		s.mu.Unlock()
-		sort.Strings(open)
 		return fmt.Errorf("close store: still open: %s", strings.Join(open[:min(len(open), 3)], ", "))
 	}
 	s.closed = true

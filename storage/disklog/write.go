@@ -68,14 +68,15 @@ func (l *Log) write(ops []op) {
 	l.refuse(ops[done].seq, err)
 }
 
-// cutBack removes what a failed write has left behind the last good byte.
+// cutBack removes what a failed write has left behind the last good byte, durably: whole batches may be among it, and one that was refused
+// must not come back after a power cut, in the place of what is written there next.
 func (l *Log) cutBack(a *active, end int64) {
-	if err := a.file.Truncate(end); err != nil {
-		l.mu.Lock()
-		l.failed = &StuckError{Shard: l.spec.shard, Err: err}
-		l.mu.Unlock()
-	}
 	a.reserved.Store(0)
+	if err := a.file.Truncate(end); err != nil {
+		l.stuck(err)
+		return
+	}
+	l.orPoison(a.file.Sync())
 }
 
 // publish makes written appends part of the log. From here on they can be read.

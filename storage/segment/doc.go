@@ -28,6 +28,8 @@
 //	newest breaks at or past the mark            writes that never landed  records nobody was promised cut there (RepairNone); after a power cut and a damage at once, B wins
 //	newest breaks before the mark                cannot be                 acknowledged records        refuse: the failure, or TailBelowDurableMark if it looks like a torn write
 //	newest ends before the mark                  cannot be                 acknowledged records        refuse: TailBelowDurableMark
+//	newest has another base, or other bytes      cannot be                 an old copy of it          refuse: MarkMismatch (bytes: if the mark is Summed)
+//	before the mark
 //	mark names the predecessor of the newest     mark is behind            nothing in newest was       as if the mark named the newest at HeaderSize
 //	                                                                       promised
 //	mark names an older one                      cannot be (duty 2)        a stale copy of the mark    as without a mark: A wins
@@ -42,7 +44,7 @@
 //	                                             the next one is made
 //	gap or overlap, wrong id, log or name        cannot be                 swapped or misplaced file   refuse
 //	newest has a footer, bytes follow            cannot be                 growth                      cut what follows if it is past the mark
-//	no segment, no mark                          creation never finished   two damages                 make the first one, if no log id is expected
+//	no segment or a blank first one, no mark     creation never finished   two damages                make the first one, if no log id is expected
 //
 // With VerifySealed and VerifyLazy, damage inside segments that have a successor is found by whoever reads them, not by the plan;
 // the checksums are the same.

@@ -145,9 +145,17 @@ func (e *CorruptionError) Error() string {
 	if e.Why != "" {
 		b.WriteString(": " + e.Why)
 	}
-	b.WriteString("; nothing was changed. `felixd inspect` shows the whole log; restore this directory from a copy, " +
-		"or let `felixd repair` cut the log there, which keeps what it cuts aside")
+	b.WriteString("; nothing was changed. `felixd inspect` shows the whole log; restore this directory from a copy, or " + e.Kind.wayOut())
 	return b.String()
+}
+
+// wayOut is what an operator can decide who has no copy.
+func (k Kind) wayOut() string {
+	switch k {
+	case MetaMissing, MetaDamaged, MetaMismatch, ReplicaDamaged:
+		return "give up what it holds with `felixd repair --accept-empty`, which keeps it aside"
+	}
+	return "let `felixd repair` cut the log there, which keeps what it cuts aside"
 }
 
 // at says in which file of which log an error of a decoder happened. Other errors pass unchanged.

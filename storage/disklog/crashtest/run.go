@@ -63,7 +63,6 @@ func (c *campaign) fail(err error) {
 // look is called at each operation of the disk.
 func (c *campaign) look(op vfs.Op) {
 	c.ops++
-	if traceOp != nil { traceOp(c, op) }
 	if c.failed != nil || c.o.Stride > 1 && c.ops%c.o.Stride != 0 {
 		return
 	}
@@ -127,4 +126,3 @@ func (c *campaign) close() {
 	c.result.Rolls += c.store.Counters().Rolls.Load()
 	c.fail(c.store.Close())
 }
-var traceOp func(c *campaign, op vfs.Op)
