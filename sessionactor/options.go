@@ -56,6 +56,8 @@ type Options struct {
 	// the node; further ones wait.
 	Reads     int
 	NodeReads *actors.Credit
+	// ReadRecords is how many records one answer to a stream_read has at most, however many were asked for; at least 1.
+	ReadRecords int
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
@@ -92,6 +94,7 @@ func DefaultOptions() Options {
 		AckWait:        2 * time.Second,
 		Reads:          connReads,
 		NodeReads:      actors.NewCredit(1, nodeReads),
+		ReadRecords:    rangeRecords,
 		ProducerIDs:    NewProducerIDs(randomID),
 		Window:         wire.PublishWindow,
 		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,

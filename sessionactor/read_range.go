@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// rangeRecords and rangePayload bound one answer to stream_read, in records and in bytes of payloads. A longer record comes alone.
+	// rangeRecords bounds one answer to stream_read in records unless Options says otherwise, rangePayload always in bytes of payloads. A
+	// longer record comes alone.
 	rangeRecords = 10_000
 	rangePayload = 4 << 20
 	// rangeEncoded bounds the same as it travels, in bytes: a frame, less what stands around the records.
@@ -34,15 +35,15 @@ func (e *recordTooLongError) Error() string {
 	return fmt.Sprintf("the record at offset %d has %d bytes, which do not fit an answer; subscribe to get it, or read on from %d", e.offset, e.bytes, e.offset+1)
 }
 
-// readRange performs a stream_read. The payloads of the result are shared.
-func readRange(ctx context.Context, log storage.History, m *wire.StreamRead) (*wire.StreamRecords, error) {
+// readRange performs a stream_read and answers at most so many records, at least 1. The payloads of the result are shared.
+func readRange(ctx context.Context, log storage.History, m *wire.StreamRead, records int) (*wire.StreamRecords, error) {
 	if err := checkOffset(log, m.From); err != nil {
 		return nil, err
 	}
 	_, tail := log.Bounds()
-	p := rangePage{next: m.From, end: min(tail, m.End.Or(tail)), records: rangeRecords, payload: rangePayload, encoded: rangeEncoded}
+	p := rangePage{next: m.From, end: min(tail, m.End.Or(tail)), records: records, payload: rangePayload, encoded: rangeEncoded}
 	if n := m.MaxRecords; n > 0 {
-		p.records = int(min(n, rangeRecords))
+		p.records = int(min(uint64(n), uint64(records)))
 	}
 	if n := m.MaxBytes; n > 0 {
 		p.payload = int(min(n, rangePayload))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -102,7 +103,7 @@ func TestARangeHoldsExactlyTheRecordsThatWereAskedFor(t *testing.T) {
 			{from: 10, bytes: 5, want: "10a 11b 12c 14d 15e", next: 16},
 		} {
 			m := &wire.StreamRead{From: c.from, End: wire.Opt[id.Offset]{V: c.end, Set: c.end != 0}, MaxRecords: c.records, MaxBytes: c.bytes, RequestID: 9}
-			got, err := readRange(t.Context(), history(step), m)
+			got, err := readRange(t.Context(), history(step), m, rangeRecords)
 			if err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
@@ -126,13 +127,14 @@ func TestARangeIsBoundedWhateverIsAskedFor(t *testing.T) {
 	for range 12 {
 		many.add(batch.Records, slices.Repeat([]string{"x"}, 1000)...)
 	}
-	for _, asked := range []uint32{0, rangeRecords + 1} {
-		got, err := readRange(t.Context(), many, &wire.StreamRead{From: 10, MaxRecords: asked})
-		if err != nil || len(got.Records) != rangeRecords || got.NextOffset != 10+rangeRecords {
-			t.Errorf("%d records, then %d, %v", len(got.Records), got.NextOffset, err)
-		}
-		if frame := wire.AppendJSONFrame(nil, got); len(frame) > wire.MaxPayload {
-			t.Errorf("a frame of %d bytes", len(frame))
+	for _, bound := range []int{1, 7, rangeRecords} {
+		for _, asked := range []uint32{0, uint32(bound), uint32(bound) + 1, math.MaxUint32} {
+			got, err := readRange(t.Context(), many, &wire.StreamRead{From: 10, MaxRecords: asked}, bound)
+			if err != nil || len(got.Records) != bound || got.NextOffset != 10+id.Offset(bound) {
+				t.Errorf("bound %d, asked for %d: %d records, then %d, %v", bound, asked, len(got.Records), got.NextOffset, err)
+			} else if frame := wire.AppendJSONFrame(nil, got); len(frame) > wire.MaxPayload {
+				t.Errorf("a frame of %d bytes", len(frame))
+			}
 		}
 	}
 	large := &written{}
@@ -140,7 +142,7 @@ func TestARangeIsBoundedWhateverIsAskedFor(t *testing.T) {
 		large.add(batch.Records, strings.Repeat("x", n))
 	}
 	for from, want := range map[id.Offset]int{10: 1, 11: 1, 12: 1, 14: 1} {
-		got, err := readRange(t.Context(), large, &wire.StreamRead{From: from})
+		got, err := readRange(t.Context(), large, &wire.StreamRead{From: from}, rangeRecords)
 		if err != nil || len(got.Records) != want {
 			t.Errorf("from %d: %d records, %v", from, len(got.Records), err)
 		} else if frame := wire.AppendJSONFrame(nil, got); len(frame) > wire.MaxPayload+wire.HeaderSize {
@@ -148,7 +150,7 @@ func TestARangeIsBoundedWhateverIsAskedFor(t *testing.T) {
 		}
 	}
 	var long *recordTooLongError
-	if _, err := readRange(t.Context(), large, &wire.StreamRead{From: 13}); !errors.As(err, &long) || long.offset != 13 {
+	if _, err := readRange(t.Context(), large, &wire.StreamRead{From: 13}, rangeRecords); !errors.As(err, &long) || long.offset != 13 {
 		t.Errorf("a record that no frame holds: %v", err)
 	}
 }
@@ -159,22 +161,22 @@ func TestARangeOutsideOfTheLogIsATypedError(t *testing.T) {
 	w.cut = 12
 	var old *storage.TooOldError
 	for _, from := range []id.Offset{0, 11} {
-		if _, err := readRange(t.Context(), w, &wire.StreamRead{From: from}); !errors.As(err, &old) || old.Requested != from || old.Oldest != 12 {
+		if _, err := readRange(t.Context(), w, &wire.StreamRead{From: from}, rangeRecords); !errors.As(err, &old) || old.Requested != from || old.Oldest != 12 {
 			t.Errorf("from %d: %v", from, err)
 		}
 	}
 	var future *storage.InFutureError
-	if _, err := readRange(t.Context(), w, &wire.StreamRead{From: 19}); !errors.As(err, &future) || future.Tail != 18 {
+	if _, err := readRange(t.Context(), w, &wire.StreamRead{From: 19}, rangeRecords); !errors.As(err, &future) || future.Tail != 18 {
 		t.Errorf("from 19: %v", err)
 	}
 	w = history(1)
 	w.err, w.from = &storage.TooOldError{Requested: 13, Oldest: 15}, 13
-	got, err := readRange(t.Context(), w, &wire.StreamRead{From: 10})
+	got, err := readRange(t.Context(), w, &wire.StreamRead{From: 10}, rangeRecords)
 	if err != nil || len(got.Records) != 3 || got.NextOffset != 13 {
 		t.Errorf("what was read before retention overtook it: %+v, %v", got, err)
 	}
 	w.err = errDisk
-	if _, err := readRange(t.Context(), w, &wire.StreamRead{From: 10}); !errors.Is(err, errDisk) {
+	if _, err := readRange(t.Context(), w, &wire.StreamRead{From: 10}, rangeRecords); !errors.Is(err, errDisk) {
 		t.Errorf("damage behind what was read: %v", err)
 	}
 }

@@ -89,7 +89,7 @@ func (l *lane) streamRead(t sessioncore.Token, m *wire.StreamRead) {
 		return
 	}
 	l.later(t, func(ctx context.Context) sessioncore.Answer {
-		records, err := readRange(ctx, h.History, m)
+		records, err := readRange(ctx, h.History, m, l.session.opts.ReadRecords)
 		if f := l.unread(h, err); f != nil {
 			return *f
 		}

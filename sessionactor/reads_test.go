@@ -43,6 +43,16 @@ func TestReadsOfALogAreAnsweredAsTheProtocolSays(t *testing.T) {
 	}
 }
 
+func TestAReadGetsAsManyRecordsAsTheBrokerAllowsAndIsToldWhereToGoOn(t *testing.T) {
+	x, _ := durable(t, setting{change: func(o *Options) { o.ReadRecords = 1 }})
+	l := dial(t, x.connect(), today())
+	l.publish("orders", "a", "b")
+	m, err := wire.DecodeJSON(l.ask(readFrom(0, 1)).payload)
+	if got, ok := m.(*wire.StreamRecords); err != nil || !ok || len(got.Records) != 1 || got.NextOffset != 1 {
+		t.Fatalf("%+v, %v", m, err)
+	}
+}
+
 func TestAStateIsReadByEntityAndKey(t *testing.T) {
 	x, _ := durable(t, setting{})
 	l := dial(t, x.connect(), today())

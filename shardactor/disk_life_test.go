@@ -233,20 +233,23 @@ func TestManyDurableShardsOpenAndCostLittleWhileIdle(t *testing.T) {
 		x.fs, x.store.Fsync = fs, disklog.None
 		x.disk.LogOpened = func(route.Name, id.Incarnation, uint32, id.LogID) {}
 	})
-	before, goroutines := heap(), runtime.NumGoroutine()
-	a := durableStream("orders", 7, shards)
-	d.want(a)
-	<-d.ready
-	for i := range shards {
-		written(t, d.shard(a.Name, i, nil), 0, "one")
-	}
 	c := d.store.Counters()
-	d.await("all are idle", func() bool { d.clock.Advance(time.Second); return c.AwakeLogs.Load() == 0 })
-	d.await("all workers are gone", func() bool { d.clock.Advance(time.Second); return d.pool.Stats().Workers == 0 })
-	if n := c.OpenLogs.Load(); n != int64(shards) {
+	idle := func(list ...route.Assignment) int64 {
+		d.want(list...)
+		last := list[len(list)-1]
+		for i := range last.Shards {
+			written(t, d.shard(last.Name, i, nil), 0, "one")
+		}
+		d.await("all are idle", func() bool { d.clock.Advance(time.Second); return c.AwakeLogs.Load() == 0 })
+		d.await("all workers are gone", func() bool { d.clock.Advance(time.Second); return d.pool.Stats().Workers == 0 })
+		return heap()
+	}
+	warm, many := durableStream("orders", 7, 8), durableStream("wide", 8, shards) // the first ones pay for what all share
+	before, goroutines := idle(warm), runtime.NumGoroutine()
+	each := (idle(warm, many) - before) / int64(shards)
+	if n := c.OpenLogs.Load(); n != int64(shards+warm.Shards) {
 		t.Fatalf("%d logs are open", n)
 	}
-	each := (heap() - before) / int64(shards)
 	t.Logf("%d bytes each, %d goroutines before and %d after", each, goroutines, runtime.NumGoroutine())
 	if each > 8<<10 {
 		t.Errorf("an idle durable shard costs %d bytes", each)

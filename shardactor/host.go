@@ -26,10 +26,11 @@ const DesiredCell actors.CellKind = 1
 // HostOptions is what a Host needs.
 type HostOptions struct {
 	Table *Table
-	// Tails is the memory of all ephemeral streams of the node, Caches that of all in-memory caches.
+	// Tails is the memory of all streams of the node: what the ephemeral ones hold, and what durable ones keep for readers beside the disk.
+	// Caches is that of all in-memory caches.
 	Tails  *storage.Budget
 	Caches *reading.CachePool
-	// Readers are the rules for the readers of all streams. Their policy is one that a log in memory can follow.
+	// Readers are the rules for the readers of all streams. Under a policy that a log in memory cannot follow, ephemeral ones drop.
 	Readers *storage.Readers
 	// RingBatches and RingBytes bound one ephemeral stream shard.
 	// RingBatches and RingBytes bound what one stream shard keeps in memory for its readers: everything it has if it is ephemeral, the
