@@ -37,7 +37,7 @@ func ParsePolicy(name string) (Policy, error) {
 			return Policy(p), nil
 		}
 	}
-	return DropNew, &PolicyError{Name: name, Why: "there is none of that name; use " + strings.Join(policyNames[:CatchUp], ", ")}
+	return DropNew, &PolicyError{Name: name, Why: "there is none of that name; use " + strings.Join(policyNames[:], ", ")}
 }
 
 // ForMemory returns a *PolicyError if a log in memory cannot follow the policy: what has left its ring and every window is

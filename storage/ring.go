@@ -16,9 +16,12 @@ type ring struct {
 // at is the i-th oldest slot.
 func (r *ring) at(i int) *slot { return &r.slots[(r.head+i)&(len(r.slots)-1)] }
 
+// ringFirst is the slots of a log that was written to once: most shards of a broker with thousands of them hold hardly more.
+const ringFirst = 4
+
 func (r *ring) push(b *batch.Batch) {
 	if r.count == len(r.slots) {
-		r.resize(max(16, 2*len(r.slots)))
+		r.resize(max(ringFirst, 2*len(r.slots)))
 	}
 	r.count++
 	*r.at(r.count - 1) = slot{batch: b, end: b.End()}

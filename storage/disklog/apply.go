@@ -5,6 +5,7 @@ import (
 	iofs "io/fs"
 
 	"github.com/felixd/felixd/storage/segment"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -68,7 +69,9 @@ func (o *opening) relyOnMark(p *segment.Plan) error {
 }
 
 // settleNewest cuts the newest segment where the plan says so, and makes what stays of it durable: what is read back from the system's memory
-// after a process has died may not have reached the device, and what it has cut off may still be there.
+// after a process has died may not have reached the device, and what it has cut off may still be there. What the mark does not vouch for is
+// written once more before: if the process before met a sync that failed, the system may hold those bytes as if they were on the
+// device, and a sync alone would pass over them.
 func (o *opening) settleNewest(p *segment.Plan) error {
 	if len(p.Segments) == 0 {
 		return nil
@@ -87,7 +90,32 @@ func (o *opening) settleNewest(p *segment.Plan) error {
 			return err
 		}
 	}
+	from := int64(0)
+	if p.Mark != nil && p.Mark.Segment == newest.ID {
+		from = p.Mark.Synced
+	}
+	if err := rewrite(f, from, newest.Size); err != nil {
+		return err
+	}
 	return o.sync(f.Sync())
+}
+
+// rewrite writes a part of a file over itself.
+func rewrite(f vfs.File, from, to int64) error {
+	if from >= to {
+		return nil
+	}
+	b := make([]byte, min(to-from, 256<<10))
+	for ; from < to; from += int64(len(b)) {
+		b = b[:min(to-from, int64(len(b)))]
+		if _, err := f.ReadAt(b, from); err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(b, from); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // putMark makes the mark say what is there now.

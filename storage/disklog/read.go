@@ -31,16 +31,17 @@ func (l *Log) Read(ctx context.Context, from, end id.Offset, maxBatches, maxByte
 		defer slots.Release()
 	}
 	r := reading{log: l, from: from, end: end, batches: maxBatches, bytes: maxBytes, out: dst}
-	for len(r.out) == 0 || !r.full && r.from < end {
-		if err := ctx.Err(); err != nil {
-			return dst[:0], err
+	for !r.full && r.from < end {
+		err := ctx.Err()
+		more := false
+		if err == nil {
+			more, err = r.segment()
 		}
-		more, err := r.segment()
-		if err != nil {
-			return dst[:0], err
+		if err != nil && len(r.out) == 0 {
+			return dst, err
 		}
-		if !more {
-			break
+		if err != nil || !more {
+			break // what was read is good; the next call, from there, meets the error
 		}
 	}
 	return r.out, nil

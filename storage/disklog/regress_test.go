@@ -142,3 +142,23 @@ func TestASegmentThatTheMarkMayNameIsNotRemoved(t *testing.T) {
 		}
 	}
 }
+
+func TestASegmentThatWasNotBegunDoesNotComeBack(t *testing.T) {
+	r, fault, mem := faulty(t, nil)
+	l, n := r.open(testSpec)
+	big := batchAt(0, 1, 3900)
+	l.Append(1, []*batch.Batch{big})
+	r.exec.Run()
+	rule := fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallWrite}, Name: segment.MarkName, From: 2, Times: 1, Err: syscall.EIO})
+	r.append(l, 2, 1) // the mark of its segment cannot be written
+	r.exec.Run()
+	if rule.Hits() != 1 || n.failed[2] == nil {
+		t.Fatal(rule.Hits(), n.order)
+	}
+	l.ResetTo(3, 1000) // its only segment has the same number
+	r.exec.Run()
+	l, _ = newRig(t, mem.CrashHard(), nil).open(testSpec)
+	if base, _, tail := l.Bounds(); base != 1000 || tail != 1000 {
+		t.Fatal(base, tail)
+	}
+}

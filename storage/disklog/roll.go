@@ -1,6 +1,9 @@
 package disklog
 
 import (
+	"errors"
+	iofs "io/fs"
+
 	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
@@ -81,6 +84,8 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 	if err != nil {
 		if bySync {
 			l.poison(err)
+		} else {
+			l.unmake(number)
 		}
 		return err
 	}
@@ -92,7 +97,7 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 	if err != nil {
 		f.Close()
 		if !l.isPoisoned() { // else the mark may name it already
-			l.store.fs.Remove(l.path(segment.FileName(number)))
+			l.unmake(number)
 		}
 		return err
 	}
@@ -102,6 +107,15 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 	a.reserved.Store(0)
 	l.mu.Unlock()
 	return nil
+}
+
+// unmake removes a segment that was not begun after all, durably: its number may be used again after a cut, with another base.
+func (l *Log) unmake(number uint64) {
+	if err := l.store.fs.Remove(l.path(segment.FileName(number))); err != nil && !errors.Is(err, iofs.ErrNotExist) {
+		l.stuck(err)
+		return
+	}
+	l.orPoison(l.store.fs.SyncDir(l.spec.dir))
 }
 
 // makeSegment makes a segment with its header and its name durable. After an error nothing of it is left, unless a sync failed.

@@ -125,12 +125,12 @@ func (l *Log) rest() error {
 	defer l.maint.Unlock()
 	l.mu.Lock()
 	a, last, target, failed := l.active, *l.last(), l.written, l.failed
-	dirty := l.written > l.synced
+	dirty := l.written > l.synced && !l.poisoned
 	l.mu.Unlock()
 	if a == nil {
 		return failed
 	}
-	if failed == nil && dirty && !l.sync(a, &last, target) {
+	if dirty && !l.sync(a, &last, target) { // of a log that is stuck, what was written before is as good as any
 		failed = l.why()
 	}
 	if failed == nil {

@@ -42,7 +42,8 @@ func (p *planner) expect() {
 	}
 }
 
-// open opens a segment and slides the window over it.
+// open opens a segment and slides the window over it. The window's buffer is no longer than the longest segment so far: a broker opens
+// thousands of logs of a few hundred bytes.
 func (p *planner) open(s listed) (Reader, error) {
 	r, err := p.in.Open(s.Name)
 	if err != nil {
@@ -51,8 +52,8 @@ func (p *planner) open(s listed) (Reader, error) {
 	if p.read != nil {
 		r = counted{r, p.read}
 	}
-	if p.w == nil {
-		p.w = newWindow(r, bufferSize)
+	if p.w == nil || int64(len(p.w.buf)) < min(bufferSize, s.Size) {
+		p.w = newWindow(r, s.Size)
 	}
 	p.w.reset(r, s.Size)
 	return r, nil

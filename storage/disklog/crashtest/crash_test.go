@@ -8,7 +8,7 @@ import (
 
 func TestNoAcknowledgedBatchIsLostAtAnyOperation(t *testing.T) {
 	for seed := range uint64(2) {
-		r, err := Run(Options{Seed: seed, Steps: 60, Cuts: 2, Stride: 2, Disrupt: seed%2 == 1})
+		r, err := Run(Options{Seed: seed, Steps: 60, Cuts: 2, Stride: 4, Disrupt: seed%2 == 1})
 		t.Logf("seed %d: %+v", seed, r)
 		if err != nil {
 			t.Fatal(err)
@@ -21,7 +21,7 @@ func TestNoAcknowledgedBatchIsLostAtAnyOperation(t *testing.T) {
 
 func TestWhatIsWrittenSurvivesAKillInEveryMode(t *testing.T) {
 	for _, mode := range []disklog.FsyncMode{disklog.Periodic, disklog.None} {
-		r, err := Run(Options{Seed: 11, Steps: 60, Cuts: 1, Stride: 3, Fsync: mode, Disrupt: true})
+		r, err := Run(Options{Seed: 11, Steps: 60, Cuts: 1, Stride: 6, Fsync: mode, Disrupt: true})
 		t.Logf("%s: %+v", mode, r)
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestWhatIsWrittenSurvivesAKillInEveryMode(t *testing.T) {
 func TestNoAcknowledgedBatchIsLostOnADiskThatFails(t *testing.T) {
 	var refused, poisoned int
 	for seed := range uint64(4) {
-		r, err := Run(Options{Seed: 40 + seed, Steps: 120, Cuts: 1, Stride: 7, Disrupt: true, Faults: true})
+		r, err := Run(Options{Seed: 40 + seed, Steps: 120, Cuts: 1, Stride: 11, Disrupt: true, Faults: true})
 		t.Logf("seed %d: %+v", seed, r)
 		if err != nil {
 			t.Fatal(err)

@@ -144,9 +144,13 @@ func reopen(disk *vfs.Mem, m *model, fsync disklog.FsyncMode) (failed error) {
 			if failed != nil {
 				return
 			}
+			promised := *m
+			if fsync != disklog.OnCommit && how == 1 {
+				promised.acked = m.base
+			}
 			x, err := start(image, m, fsync)
 			if err == nil {
-				err = m.check(x.log)
+				err = promised.check(x.log)
 			}
 			if err != nil {
 				failed = fmt.Errorf("operation %d (%s %s, image %d): %w", ops, op.Call, op.Name, how, err)

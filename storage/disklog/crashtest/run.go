@@ -120,9 +120,10 @@ func (c *campaign) close() {
 	closed := fmt.Errorf("the log was not closed")
 	c.log.Close(func(err error) { closed = err })
 	c.exec.Run()
-	if !c.broken && !c.o.Faults {
+	if closed != nil && !c.o.Faults {
 		c.fail(closed)
 	}
+	c.broken = c.broken || closed != nil
 	c.result.Rolls += c.store.Counters().Rolls.Load()
 	c.fail(c.store.Close())
 }
