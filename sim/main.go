@@ -4,6 +4,9 @@
 //	go run ./sim -seeds 1..500       runs many, and prints what they reached
 //	go run ./sim -seed 42 -keep why  writes sim/testdata/seeds/42.txt, which every test run plays again
 //
+// With -durable the worlds are those of one node with a disk, which is killed, loses its power and finds its disk full or broken; what is
+// kept of them lies in sim/testdata/durable.
+//
 // The same seed gives the same story, down to the last byte; the hash at the end proves it. It exits with 1 when a seed fails.
 package main
 
@@ -30,13 +33,18 @@ func command(args []string, out, errs io.Writer) int {
 	seeds := flags.String("seeds", "", "a range of seeds to run instead, like 1..500")
 	trace := flags.Bool("trace", false, "print each step of the one seed")
 	note := flags.String("keep", "", "write a file with the seed and this note, to be played by every test run")
-	folder := flags.String("into", "sim/testdata/seeds", "where -keep writes")
+	durable := flags.Bool("durable", false, "run worlds with a disk")
+	folder := flags.String("into", "", "where -keep writes; sim/testdata/seeds, or sim/testdata/durable, if empty")
 	workers := flags.Int("workers", 2, "worlds that run side by side, with -seeds")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
 	w := bufio.NewWriter(out)
 	defer w.Flush()
+	kind := worldsOf(*durable)
+	if *folder == "" {
+		*folder = kind.folder
+	}
 	if *note != "" {
 		path, err := keep(*folder, Regression{*seed, *note})
 		if err != nil {
@@ -46,25 +54,45 @@ func command(args []string, out, errs io.Writer) int {
 		fmt.Fprintln(w, "wrote", path)
 	}
 	if *seeds == "" {
-		return tell(w, *seed, *trace)
+		return tell(w, kind, *seed, *trace)
 	}
 	from, to, err := parseRange(*seeds)
 	if err != nil || *workers < 1 {
 		fmt.Fprintf(errs, "sim: -seeds %q with %d workers: %v; use two numbers like 1..500 and at least one worker\n", *seeds, *workers, err)
 		return 2
 	}
-	return many(w, from, to, *workers)
+	return kind.many(w, from, to, *workers)
+}
+
+// worlds is one kind of them.
+type worlds struct {
+	folder string // of the seeds that are kept
+	one    func(seed uint64, trace func(simrt.Line)) (verdict fmt.Stringer, err error)
+	many   func(w io.Writer, from, to uint64, workers int) int
+}
+
+func worldsOf(durable bool) worlds {
+	if durable {
+		return worlds{"sim/testdata/durable", func(seed uint64, trace func(simrt.Line)) (fmt.Stringer, error) {
+			r := RunDurable(NewDurablePlan(seed), trace)
+			return r, r.Err
+		}, manyDurable}
+	}
+	return worlds{"sim/testdata/seeds", func(seed uint64, trace func(simrt.Line)) (fmt.Stringer, error) {
+		r := Run(NewPlan(seed), trace)
+		return r, r.Err
+	}, many}
 }
 
 // tell runs one seed.
-func tell(w io.Writer, seed uint64, trace bool) int {
+func tell(w io.Writer, kind worlds, seed uint64, trace bool) int {
 	var line func(simrt.Line)
 	if trace {
 		line = func(l simrt.Line) { fmt.Fprintln(w, l) }
 	}
-	r := Run(NewPlan(seed), line)
+	r, err := kind.one(seed, line)
 	fmt.Fprintln(w, r)
-	if r.Err != nil {
+	if err != nil {
 		return 1
 	}
 	return 0
@@ -82,8 +110,27 @@ func many(w io.Writer, from, to uint64, workers int) int {
 			fmt.Fprintln(w, r)
 		}
 	}
-	n := to - from + 1
-	fmt.Fprintf(w, "%d seeds, %d failed, %d steps each on average, %v each on average\n%s", n, failed, steps/int(n), time.Since(start)/time.Duration(n)*time.Duration(workers), marks.String())
+	return sum(w, int(to-from+1), failed, steps, time.Since(start)*time.Duration(workers), marks.String())
+}
+
+// manyDurable is many for durable worlds.
+func manyDurable(w io.Writer, from, to uint64, workers int) int {
+	start, failed, steps := time.Now(), 0, 0
+	var marks DurableMarks
+	for _, r := range DurableCampaign(from, to, workers, nil) {
+		marks.Add(&r.Marks)
+		steps += r.Steps
+		if r.Err != nil {
+			failed++
+			fmt.Fprintln(w, r)
+		}
+	}
+	return sum(w, int(to-from+1), failed, steps, time.Since(start)*time.Duration(workers), marks.String())
+}
+
+// sum prints what n worlds came to, and returns the exit code.
+func sum(w io.Writer, n, failed, steps int, took time.Duration, marks string) int {
+	fmt.Fprintf(w, "%d seeds, %d failed, %d steps each on average, %v each on average\n%s", n, failed, steps/n, took/time.Duration(n), marks)
 	if failed > 0 {
 		return 1
 	}

@@ -41,7 +41,7 @@ type life struct {
 	shard   *shardTruth
 	ref     uint64 // of its actor, from its first turn on
 	born    int    // step
-	over    int // step; 0 while it lives
+	over    int    // step; 0 while it lives
 	drained bool
 	records []uint64
 	batches int

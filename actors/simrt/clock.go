@@ -15,6 +15,7 @@ type Clock struct {
 	name   string
 	ppm    int64
 	offset time.Duration
+	life   *Life // nil: the whole world's
 }
 
 var _ actors.Clock = (*Clock)(nil)
@@ -97,6 +98,9 @@ func (t *timer) Stop() bool {
 func (t *timer) Reset(d time.Duration) bool {
 	was := t.Stop()
 	w := t.clock.world
+	if t.clock.ended() {
+		return was
+	}
 	w.armed++
 	t.due, t.order = t.clock.after(d), w.armed
 	heap.Push(&w.timers, t)
@@ -110,7 +114,7 @@ func (w *World) fireDue() {
 		t.fired = t.order
 		arming := t.order
 		w.Post(Timers, t.clock.name, func() {
-			if t.fired != arming { // stopped or armed anew since
+			if t.fired != arming || t.clock.ended() { // stopped or armed anew since
 				w.Note("was stopped")
 				return
 			}
@@ -154,6 +158,9 @@ func (t *chanTimer) Reset(d time.Duration) bool {
 
 // timerHeap orders by instant, then by arming.
 type timerHeap []*timer
+
+// order makes it a heap again.
+func (h *timerHeap) order() { heap.Init(h) }
 
 func (h timerHeap) Len() int { return len(h) }
 

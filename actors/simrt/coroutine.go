@@ -14,14 +14,18 @@ type coroutine struct {
 	next  func() (struct{}, bool)
 	stop  func()
 	yield func(struct{}) bool
-	place int // in world.alive
+	place int // in world.alive, -1 when it has ended
 	queue int // in world.waiting, -1 when not
 	until []context.Context
 	gate  *Gate // the one it waits at
+	// killed says that its life has ended: its waits return false.
+	killed bool
 }
 
 // Go starts a coroutine whose first step may come at once. run must wait at gates only. A panic in it is one of the Step that ran it.
-func (w *World) Go(class Class, name string, run func()) {
+func (w *World) Go(class Class, name string, run func()) { w.start(class, name, run) }
+
+func (w *World) start(class Class, name string, run func()) *coroutine {
 	if w.closing {
 		panic("simrt: " + name + " was started while the world ends")
 	}
@@ -35,6 +39,7 @@ func (w *World) Go(class Class, name string, run func()) {
 	})
 	w.alive = append(w.alive, c)
 	w.Post(class, name, c.resume)
+	return c
 }
 
 // Running is the name of the coroutine or actor that runs now, empty between steps.
@@ -48,6 +53,10 @@ func (w *World) Running() string {
 // resume lets the coroutine go on until it waits or ends.
 func (c *coroutine) resume() {
 	w := c.world
+	if c.killed { // since it was woken
+		w.Note("belongs to a process that is gone")
+		return
+	}
 	w.current = c
 	defer func() { w.current = nil }()
 	if _, more := c.next(); !more {
@@ -60,12 +69,13 @@ func (w *World) forget(c *coroutine) {
 	w.alive[c.place], last.place = last, c.place
 	w.alive[len(w.alive)-1] = nil
 	w.alive = w.alive[:len(w.alive)-1]
+	c.place = -1
 }
 
 // wait gives way until wake; false means that the world ends and the coroutine must too.
 func (c *coroutine) wait(g *Gate, until []context.Context) bool {
 	w := c.world
-	if w.closing {
+	if w.closing || c.killed {
 		return false
 	}
 	c.gate, g.waiter = g, c
@@ -77,7 +87,7 @@ func (c *coroutine) wait(g *Gate, until []context.Context) bool {
 	if c.gate != nil { // nobody woke it: the world closes
 		c.leaveGate()
 	}
-	return goOn && !w.closing
+	return goOn && !w.closing && !c.killed
 }
 
 // wake makes a waiting coroutine ready.

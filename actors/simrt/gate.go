@@ -30,7 +30,7 @@ func (g *Gate) Wait(until ...context.Context) bool {
 	if g.waiter != nil {
 		panic("simrt: " + c.name + " waits at the gate of " + g.waiter.name)
 	}
-	for {
+	for !c.killed {
 		for _, ctx := range until {
 			if ctx.Err() != nil {
 				return false
@@ -44,6 +44,7 @@ func (g *Gate) Wait(until ...context.Context) bool {
 			return false
 		}
 	}
+	return false
 }
 
 // Pause gives the others a step. It returns false when the world closes. Only a coroutine may call it.
@@ -54,9 +55,9 @@ func (w *World) Pause() bool {
 	if c == nil {
 		panic("simrt: " + w.Running() + " pauses, and only coroutines may")
 	}
-	if w.closing {
+	if w.closing || c.killed {
 		return false
 	}
 	w.Post(c.class, c.name, c.resume)
-	return c.yield(struct{}{}) && !w.closing
+	return c.yield(struct{}{}) && !w.closing && !c.killed
 }

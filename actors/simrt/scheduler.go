@@ -15,6 +15,7 @@ type Scheduler struct {
 	world    *World
 	node     string
 	executor string // who runs when no actor does
+	life     *Life  // nil: as long as the world
 	// Describe, when not nil, gives the size in bytes and a digest of a message that has no Digest of its own.
 	Describe func(m any) (bytes int, digest uint64)
 	// Observed, when not nil, is called after each turn was traced.
@@ -33,7 +34,13 @@ func (w *World) Scheduler(node string) *Scheduler {
 }
 
 // Schedule implements actors.Scheduler.
-func (s *Scheduler) Schedule(run func()) { s.world.Post(Turns, s.executor, run) }
+func (s *Scheduler) Schedule(run func()) {
+	if s.life != nil {
+		s.life.Post(Turns, s.executor, run)
+		return
+	}
+	s.world.Post(Turns, s.executor, run)
+}
 
 // TurnLimit implements actors.TurnLimiter: small and full turns, as the seed decides.
 func (s *Scheduler) TurnLimit() (items, bytes int) {

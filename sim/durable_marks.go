@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// dmark is a place that a campaign of durable worlds must reach.
+type dmark uint8
+
+const (
+	dmarkKill dmark = iota
+	dmarkKillInJob
+	dmarkCut
+	dmarkCutInJob
+	dmarkCutLost
+	dmarkRecoveredCut
+	dmarkHistory
+	dmarkPoisoned
+	dmarkFull
+	dmarkWriteFailed
+	dmarkStalled
+	dmarkBack
+	dmarkWaiting
+	dmarkSlow
+	dmarkPanic
+	dmarkUnknown
+	dmarkRoll
+	dmarkTrimmed
+	dmarkCompressed
+	dmarkResumed
+	dmarkTooOld
+	dmarkInFuture
+	dmarkMoved
+	dmarkLagged
+	dmarkDuplicate
+	dmarkResent
+	dmarkGap
+	dmarkUnknownProducer
+	dmarkWon
+	dmarkMismatch
+	dmarkCommit
+	dmarkState
+	dmarkEphemeral
+	dmarkConnLost
+	dmarkAtClaim
+	dmarkAudit
+	dmarkAtStart
+	dmarkReadFailed
+	dmarkOpenFailed
+	dmarkInOrder
+	dmarkAssigned
+
+	dmarkCount
+)
+
+var dmarkNames = [dmarkCount]string{
+	"process killed between two jobs", "process killed inside a job", "power cut between two jobs", "power cut inside a job",
+	"a power cut took something", "an open cut off an unfinished append", "a start found records", "a failed sync ended a log",
+	"a write refused for want of space", "a write refused after an I/O error", "a disk stalled", "a stalled disk came back", "a shard waited for its disk",
+	"a slow disk", "a shard failed and was opened again", "outcome unknown", "a segment rolled", "retention removed records", "a segment compressed",
+	"a subscription resumed", "resumed too late: too old", "resumed beyond the end", "event stream ended: shard moved", "event stream ended: lagged",
+	"a duplicate answered with its offset", "a batch sent again over a new connection was acknowledged", "refused: sequence gap", "refused: unknown producer",
+	"a conditional publish won", "a conditional publish lost", "a commit", "a state value read", "an ephemeral stream refused what takes a log",
+	"connection lost with requests open", "acknowledged at the claim", "every record read back after a start",
+	"killed or cut off during a start", "a read failed", "an open failed and was tried again", "stopped in order and started again",
+	"assigned anew while it served",
+}
+
+// String says in words what was reached.
+func (m dmark) String() string { return dmarkNames[m] }
+
+// DurableMarks counts how often each place was reached.
+type DurableMarks [dmarkCount]int
+
+func (m *DurableMarks) hit(x dmark) { m[x]++ }
+
+// Add takes the counts of another run.
+func (m *DurableMarks) Add(o *DurableMarks) {
+	for i, n := range o {
+		m[i] += n
+	}
+}
+
+// Below lists the marks reached less often than least.
+func (m *DurableMarks) Below(least int) (missing []string) {
+	for i, n := range m {
+		if n < least {
+			missing = append(missing, fmt.Sprintf("%s (%d)", dmark(i), n))
+		}
+	}
+	return missing
+}
+
+// String is one line for each mark.
+func (m *DurableMarks) String() string {
+	var b strings.Builder
+	for i, n := range m {
+		fmt.Fprintf(&b, "%9d  %s\n", n, dmark(i))
+	}
+	return b.String()
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/actors/simrt"
+	"github.com/felixd/felixd/internal/node"
+	"github.com/felixd/felixd/sessionactor"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/diskpool"
+	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// dnode is one life of the node: from a start on the image of a disk until it stops, is killed, or loses its power.
+type dnode struct {
+	run     *drun
+	life    *simrt.Life
+	at      *broker // where the network finds it
+	mem     *vfs.Mem
+	fault   *vfs.Fault
+	exec    *simExec
+	store   *disklog.Store
+	node    *node.Node
+	listens bool
+	pumps   int
+	blow    *blow
+	poison  bool // some log of it is poisoned
+	leaves  bool // it stops in order
+	drained bool // nothing is left but to end
+
+	counted *disklog.Counters
+}
+
+// startNode starts the node over the present image.
+func (r *drun) startNode() error {
+	r.lives++
+	n := &dnode{run: r, life: r.world.NewLife(), mem: r.image}
+	name := fmt.Sprintf("n%d", r.lives)
+	clock := n.life.Clock(r.world.Clock(name+"/clock", r.plan.Clock.ppm, r.plan.Clock.offset))
+	n.at = &broker{name: name, clock: clock, acceptor: newAcceptor(r.world)}
+	n.exec = &simExec{run: r, life: n.life, clock: clock, waits: map[execKey]bool{}}
+	n.mem.SetCapacity(vfs.Unlimited)
+	n.mem.OnOp(n.operation)
+	n.fault = vfs.NewFault(n.mem, nil)
+	chance := rand.New(rand.NewPCG(r.plan.Seed, uint64(r.lives)))
+	options := r.plan.Disk.Options
+	slots := diskpool.NewReadSlots(diskpool.DefaultReadSlots)
+	options.Exec, options.SyncApart, options.Slots, options.Holder = n.exec, true, slots, name
+	options.Rand = func() (b [16]byte) {
+		binary.BigEndian.PutUint64(b[:], chance.Uint64())
+		binary.BigEndian.PutUint64(b[8:], chance.Uint64())
+		return b
+	}
+	var err error
+	if n.store, err = disklog.OpenStore(forgetful{n.fault, r.plan.Defect}, options); err != nil {
+		return fmt.Errorf("start over what is on the disk: %w", err)
+	}
+	n.counted = n.store.Counters()
+	disk := shardactor.DefaultDiskOptions()
+	disk.Store, disk.Exec, disk.Slots, disk.RetentionInterval = n.store, n.exec, slots, r.plan.Disk.Janitor
+	disk.OnDamaged = func(err error) { r.failf("%s: a log is said to be damaged: %v", name, err) }
+	disk.LogOpened = r.logOpened
+	n.node, err = node.New(node.Options{
+		Clock: clock, Events: devents{n}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Rand: chance.Uint64,
+		ProducerIDs: chance.Uint64, Executors: 1 + chance.IntN(4), Scheduler: n.scheduler(name), Runtime: druntime{n}, Limits: r.plan.Limits,
+		Auth: gatekeeper{}, Disk: &disk,
+	})
+	if err != nil {
+		return err
+	}
+	r.node = n
+	if r.lives > 1 && r.world.Rand().IntN(2) == 0 {
+		r.raiseGenerations()
+	}
+	r.assign(n)
+	if !r.plan.weak() {
+		return n.listen()
+	}
+	return nil // what a power cut took is found out before anybody is let in
+}
+
+func (n *dnode) scheduler(name string) *simrt.Scheduler {
+	s := n.life.Scheduler(name + "/")
+	s.Describe = describe
+	return s
+}
+
+func (n *dnode) listen() error {
+	n.listens = true
+	return n.node.Listen(n.at.acceptor)
+}
+
+// logOpened keeps the identity of a log, as the control plane does.
+func (r *drun) logOpened(name route.Name, incarnation id.Incarnation, shard uint32, log id.LogID) {
+	for i := range r.resources {
+		a := &r.resources[i]
+		if a.Name != name || a.Incarnation != incarnation {
+			continue
+		}
+		logs := []byte(a.Logs)
+		if len(logs) == 0 {
+			logs = make([]byte, 16*a.Shards)
+		}
+		if known := a.Log(shard); !known.IsZero() && known != log {
+			r.failf("%s/%d was opened as log %v, and is %v", name, shard, log, known)
+		}
+		copy(logs[16*shard:], log[:])
+		a.Logs = string(logs)
+	}
+}
+
+// assign makes the node host what the control plane wants.
+func (r *drun) assign(n *dnode) {
+	r.version++
+	n.node.Apply(route.Desired{Version: r.version, Assignments: slices.Clone(r.resources)})
+}
+
+func (r *drun) raiseGenerations() {
+	for i := range r.resources {
+		r.resources[i].Generation++
+	}
+}
+
+// serves reports whether every shard of the node serves.
+func (n *dnode) serves() bool {
+	for _, a := range n.run.resources {
+		e := n.node.Table.Get(a.Name)
+		if e == nil {
+			return false
+		}
+		for _, t := range e.Shards() {
+			if t.State != route.Local || !t.Shard.Serving() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// druntime makes the pumps of a node coroutines that end with its life.
+type druntime struct{ n *dnode }
+
+var _ sessionactor.Runtime = druntime{}
+
+func (d druntime) Go(run func()) {
+	d.n.pumps++
+	d.n.life.Go(simrt.Pumps, fmt.Sprintf("%s/pump#%d", d.n.at.name, d.n.pumps), run)
+}
+
+func (d druntime) NewGate() sessionactor.Gate { return d.n.run.world.NewGate() }
+
+// devents takes a node's events into the trace, and counts those that are marks.
+type devents struct{ n *dnode }
+
+var _ actors.EventSink = devents{}
+
+func (e devents) Emit(x actors.Event) {
+	r := e.n.run
+	r.world.MixText(x.EventName())
+	r.world.Note("event %s", x.EventName())
+	if e.n.life.Over() {
+		return // what pumps do on their way out of a life that has ended
+	}
+	switch x.EventName() {
+	case "shard_poisoned":
+		e.n.poison = true
+		r.marks.hit(dmarkPoisoned)
+		r.book.poisoned(attr(x, "name"))
+	case "disk_stalled":
+		r.marks.hit(dmarkStalled)
+	case "disk_back":
+		r.marks.hit(dmarkBack)
+	case "shard_role_changed":
+		if attr(x, "to") == "waiting_for_disk" {
+			r.marks.hit(dmarkWaiting)
+		}
+	case "shard_restarted":
+		r.marks.hit(dmarkPanic)
+	case "shard_damaged", "pump_failed":
+		r.failf("%s: %s: %v", e.n.at.name, x.EventName(), x.Attrs())
+	case "shard_open_failed":
+		r.marks.hit(dmarkOpenFailed)
+		r.world.Note("%v", x.Attrs())
+	case "log_read_failed":
+		r.marks.hit(dmarkReadFailed)
+		r.world.Note("%v", x.Attrs())
+	case "log_not_closed":
+		r.world.Note("%v", x.Attrs())
+	case "actor_panicked":
+		p := x.(actors.ActorPanicked)
+		if err, ok := p.Panic.Value.(error); !ok || err != actors.ErrInjected {
+			r.failf("%s: %s panicked by itself: %v\n%s", e.n.at.name, p.Path, p.Panic, p.Panic.Stack)
+		}
+	}
+}
+
+func attr(x actors.Event, name string) string {
+	for _, a := range x.Attrs() {
+		if a.Key == name {
+			return a.Value.String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/felixd/felixd/internal/effort"
+)
+
+// durableSeeds is how many durable worlds a campaign plays.
+func durableSeeds() uint64 {
+	if testing.Short() || raceEnabled {
+		return 8
+	}
+	return uint64(effort.Size("durable_sim_seeds"))
+}
+
+const (
+	durableMarksFrom = 300 // seeds from which on every mark must have been reached
+	durableMarksMin  = 5   // that often
+)
+
+// Whatever becomes of the node, its disk and its power: what was acknowledged, delivered or read stays, each record is there once, and
+// every subscription goes on where it was.
+func TestEveryDurableWorldKeepsWhatItAcknowledged(t *testing.T) {
+	n, workers := durableSeeds(), max(2, runtime.GOMAXPROCS(0))
+	first, second := DurableCampaign(1, n, workers, nil), DurableCampaign(1, n, workers, nil)
+	hashes := map[uint64]bool{}
+	var marks DurableMarks
+	answered := 0
+	for i, r := range first {
+		if r.Err != nil {
+			t.Errorf("%v\n\tsee it:  go run ./sim -durable -seed %d -trace\n\tkeep it: go run ./sim -durable -seed %d -keep \"why\"", r.Err, r.Seed, r.Seed)
+		}
+		if again := second[i]; again.Hash != r.Hash || again.Steps != r.Steps {
+			t.Errorf("seed %d: hash %016x after %d steps, and %016x after %d the second time", r.Seed, r.Hash, r.Steps, again.Hash, again.Steps)
+		}
+		hashes[r.Hash] = true
+		marks.Add(&r.Marks)
+		answered += r.Answered
+	}
+	if different := uint64(len(hashes)); different*100 < n*99 {
+		t.Errorf("%d seeds gave only %d different hashes", n, different)
+	}
+	if n >= durableMarksFrom {
+		for _, m := range marks.Below(durableMarksMin) {
+			t.Errorf("reached too seldom to prove anything: %s", m)
+		}
+	}
+	t.Logf("%d seeds, %d answers\n%s", n, answered, marks.String())
+}
+
+// A checker that finds nothing in a product that is broken on purpose proves nothing in one that is not. A segment without its last records
+// looks whole, so there what the product finds by itself does not count; a file that is missing it may find when it opens the log.
+func TestTheCheckersFindADurableNodeThatForgetsToSync(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		defect Defect
+		itself bool // the product may find it by itself
+	}{{"syncs of segments", AckBeforeSync, false}, {"syncs of directories", DirSyncSkipped, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			from, most := uint64(1), uint64(100)
+			for ; from <= most; from += 10 {
+				for _, r := range DurableCampaign(from, from+9, 2, func(p *DurablePlan) { p.Defect = c.defect }) {
+					if r.Err != nil && (c.itself || !strings.Contains(r.Err.Error(), "damaged")) {
+						t.Logf("found by seed %d: %.300v", r.Seed, r.Err)
+						return
+					}
+				}
+			}
+			t.Fatalf("%d worlds whose node forgets its %s, and no checker has noticed", most, c.name)
+		})
+	}
+}
+
+func TestKeptDurableSeedsStayGreen(t *testing.T) {
+	list, err := kept("testdata/durable")
+	if err != nil || len(list) == 0 {
+		t.Fatalf("%d kept seeds, %v", len(list), err)
+	}
+	for _, k := range list {
+		if r := RunDurable(NewDurablePlan(k.Seed), nil); r.Err != nil {
+			t.Errorf("%v\n\tkept because: %s", r.Err, k.Note)
+		}
+	}
+}
+
+func TestADurableTraceTellsTheStoryAndChangesNothing(t *testing.T) {
+	var told, errs bytes.Buffer
+	if code := command([]string{"-durable", "-seed", "3", "-trace"}, &told, &errs); code != 0 {
+		t.Fatalf("exit %d: %s%s", code, errs.String(), told.String())
+	}
+	for _, want := range []string{"turn    n1/shards", "n1/disk write", "n1/disk sync", "shardactor.diskNews", "chaos", "is answered", "durable seed 3: hash "} {
+		if !strings.Contains(told.String(), want) {
+			t.Errorf("the trace does not say %q", want)
+		}
+	}
+	if quiet := RunDurable(NewDurablePlan(3), nil).String(); !strings.HasSuffix(strings.TrimSpace(told.String()), quiet) {
+		t.Errorf("watching changes what happens: without, it is %s", quiet)
+	}
+}
