@@ -10,7 +10,9 @@ import (
 
 // What is acknowledged stays, whenever the process is killed.
 //
-// mission 205, field case DUR-11 (streams), matrix A28
+// mission 277, field case DUR-11 (streams), matrix A28
+//
+// matrix E22
 func TestWhatWasAcknowledgedIsThereAfterEveryKill(t *testing.T) {
 	const shards = 4
 	kills := size("killed_daemons")

@@ -16,7 +16,7 @@ import (
 
 // A start after a kill is quick, torn tails or not.
 //
-// mission 206, matrix A3
+// mission 277, matrix A3
 func TestAStartAfterAKillTakesLessThanThreeSeconds(t *testing.T) {
 	const shards = 10
 	d := newDaemon(t)

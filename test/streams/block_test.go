@@ -25,6 +25,8 @@ func lossless() *node.Limits {
 // it goes on, so does the publisher, and nobody has lost anything.
 //
 // mission 219
+//
+// matrix K3
 func TestUnderThePolicyBlockAStalledSubscriberStopsThePublisherAndNothingIsLost(t *testing.T) {
 	t.Parallel()
 	const batch, batches = 4, 400

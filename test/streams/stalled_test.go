@@ -29,6 +29,8 @@ func (f *flow) goodOnes(b *testkit.Broker) {
 // Twenty good readers beside one that stands still get records as fast as without it.
 //
 // mission 217, mission 342, mission 348
+//
+// matrix K1
 func TestAStalledSubscriberCostsTwentyGoodOnesNothing(t *testing.T) {
 	ctx := patient(t)
 	b := start(t, testkit.Setup{})

@@ -1,0 +1,268 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/testkit"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// leaves is what a power cut leaves, for a seed: the worst, or some of what was not synced.
+func leaves(seed uint64) func(*vfs.Mem) *vfs.Mem {
+	if seed%3 == 0 {
+		return hard
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	return func(m *vfs.Mem) *vfs.Mem { return m.Crash(r.IntN) }
+}
+
+// Four producers publish while segments roll; the power goes at a random moment, with all that was not synced or a part of it. What was
+// acknowledged is there at its offset, nothing is there twice, and service goes on.
+//
+// field case DUR-01 (one broker); matrix B20, B23, J1, K8
+func TestDUR01_WhatIsAcknowledgedSurvivesAPowerCut(t *testing.T) {
+	for n := range testkit.Size("power_cuts") {
+		seed := uint64(time.Now().UnixNano()) + uint64(n)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			s := newSite(t)
+			b := s.start(vfs.NewMem())
+			l := newLedger()
+			l.publish("orders", s.connect(impatient), s.connect(impatient), s.connect(impatient), s.connect(impatient))
+			delivered := make(chan string, 1<<16)
+			sub := testkit.Must(s.connect(impatient).Subscribe(t.Context(), namespace, "orders", client.SubscribeOptions{From: client.Earliest(), Resume: client.ResumeNever}))(t)
+			go func() {
+				defer close(delivered)
+				for e, err := range sub.Events(t.Context()) {
+					if err != nil {
+						return
+					}
+					delivered <- string(e.Payload)
+				}
+			}()
+			target := 50 + rnd.IntN(500)
+			testkit.Eventually(t, "enough is acknowledged", func() bool { return l.acknowledged() >= target })
+			image := b.powerCut(leaves(seed))
+			l.end()
+			s.start(image)
+			c := s.connect()
+			got := read(t, c, "orders", 0, 0)
+			l.check(t, got)
+			n := 0
+			for payload := range delivered { // what a subscriber has seen is in the log
+				if n >= len(got) || string(got[n].Payload) != payload {
+					t.Fatalf("%.20q was delivered and is not at %d", payload, n)
+				}
+				n++
+			}
+			sub.Close()
+			publish(t, c, "orders", "after")
+		})
+	}
+}
+
+// A laxer mode loses no more than its window: what was acknowledged an interval ago, and a moment for the sync, is there.
+//
+// field case DUR-01 (one broker)
+func TestDUR01_APeriodicSyncLosesNoMoreThanItsWindow(t *testing.T) {
+	s := newSite(t)
+	s.store = func(o *disklog.Options) { o.Fsync, o.FsyncInterval = disklog.Periodic, 100*time.Millisecond }
+	b := s.start(vfs.NewMem())
+	c := s.connect(impatient)
+	const window = 100*time.Millisecond + 900*time.Millisecond
+	type told struct {
+		at   time.Time
+		next id.Offset
+	}
+	var all []told
+	for begun := time.Now(); time.Since(begun) < 2*window; {
+		at := publish(t, c, "orders", value("p", len(all)))
+		all = append(all, told{time.Now(), at + 1})
+	}
+	cut := time.Now()
+	image := b.powerCut(hard)
+	s.start(image)
+	kept := id.Offset(len(read(t, s.connect(), "orders", 0, 0)))
+	var must id.Offset
+	for _, x := range all {
+		if cut.Sub(x.at) > window {
+			must = x.next
+		}
+	}
+	if must == 0 || kept < must || kept > id.Offset(len(all)) {
+		t.Errorf("%d of %d records are there; those up to %d were acknowledged more than %v before", kept, len(all), must, window)
+	}
+	t.Logf("%d acknowledged, %d older than the window, %d kept", len(all), must, kept)
+}
+
+// The first record that a fresh node acknowledges needs the names of everything above it: they are durable with it.
+//
+// field case DUR-09 (streams); matrix B23, M10, L8
+func TestDUR09_TheFirstRecordOfAFreshNodeSurvivesAPowerCut(t *testing.T) {
+	for seed := range uint64(testkit.Size("power_cuts")) {
+		s := newSite(t, stream{name: "orders", shards: 2})
+		b := s.start(vfs.NewMem())
+		at := publish(t, s.connect(impatient), "orders", "first")
+		image := b.powerCut(leaves(seed))
+		b = s.start(image)
+		got := read(t, s.connect(), "orders", 0, 0)
+		if len(got) != 1 || string(got[0].Payload) != "first" || got[0].Offset != at {
+			t.Fatalf("seed %d: the log holds %+v", seed, got)
+		}
+		b.stop()
+	}
+}
+
+// Many streams, a power cut, a start: listing is the control plane's, data, positions and states are as they were acknowledged; nothing is
+// made again.
+//
+// field case DUR-14 (one broker); matrix G27 (streams), K7
+func TestDUR14_AfterAnOutageEveryStreamIsFoundAgain(t *testing.T) {
+	var streams []stream
+	for n := range 20 {
+		streams = append(streams, stream{name: fmt.Sprintf("s%02d", n), shards: 1 + uint32(n%3)})
+	}
+	s := newSite(t, streams...)
+	mem := vfs.NewMem()
+	next := map[string]id.Offset{}
+	for life := range 4 {
+		b := s.start(mem)
+		c := s.connect(impatient)
+		for _, x := range streams {
+			got := read(t, c, x.name, 0, 0)
+			if id.Offset(len(got)) != next[x.name] {
+				t.Fatalf("life %d: %s holds %d records, want %d", life, x.name, len(got), next[x.name])
+			}
+			for i, r := range got {
+				if string(r.Payload) != fmt.Sprint(x.name, i) {
+					t.Fatalf("life %d: %q at %d of %s", life, r.Payload, r.Offset, x.name)
+				}
+			}
+			if life > 0 {
+				state, err := c.StateGet(t.Context(), namespace, x.name, []byte("e"), "life")
+				if err != nil || !state.Found || string(state.Value) != fmt.Sprint(life-1) {
+					t.Fatalf("life %d: the state of %s is %+v, %v", life, x.name, state, err)
+				}
+			}
+			for range 3 {
+				publish(t, c, x.name, fmt.Sprint(x.name, next[x.name]))
+				next[x.name]++
+			}
+		}
+		for _, x := range streams {
+			at, err := c.Commit(t.Context(), namespace, x.name, []byte("e"), []byte(fmt.Sprint(x.name, next[x.name])), client.Put("life", []byte(fmt.Sprint(life))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if at == next[x.name] { // in shard 0
+				next[x.name]++
+			}
+		}
+		mem = b.powerCut(hard)
+	}
+}
+
+// Numbered batches, sent again over power cuts by whoever does not know what became of them: each is there once, in its order, and its
+// answer names its place.
+//
+// field case REP-10 (one broker); matrix J1, J2, J3
+func TestREP10_ANumberedBatchIsThereOnceHoweverOftenItIsSent(t *testing.T) {
+	s := newSite(t)
+	mem := vfs.NewMem()
+	b := s.start(mem)
+	c := s.connect(func(o *client.Options) { o.AckTimeout = 5 * time.Second })
+	ctx, cancel := testkit.Within()
+	defer cancel()
+	p := testkit.Must(c.NewProducer(ctx, client.ProducerOptions{}))(t)
+	const batches = 400
+	var all []*client.ProducedBatch
+	sent := make(chan int, batches)
+	finished := make(chan error, 1)
+	go func() {
+		for n := range batches {
+			var payloads [][]byte
+			for i := range 5 {
+				payloads = append(payloads, []byte(fmt.Sprint(n, "/", i)))
+			}
+			x, err := p.PublishBatchAsync(ctx, namespace, "orders", payloads)
+			if err != nil {
+				finished <- err
+				return
+			}
+			all = append(all, x)
+			sent <- n
+		}
+		finished <- p.Flush(ctx)
+	}()
+	cuts := 0
+	for n := range sent {
+		if n%(batches/8) == batches/16 {
+			cuts++
+			b = s.start(b.powerCut(leaves(uint64(cuts))))
+		}
+		if n == batches-1 {
+			break
+		}
+	}
+	if err := <-finished; err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, s.connect(), "orders", 0, 0)
+	if len(got) != 5*batches {
+		t.Fatalf("%d records after %d power cuts, want %d", len(got), cuts, 5*batches)
+	}
+	for n, x := range all {
+		r, err := x.Wait(ctx)
+		if err != nil || r.Offset != id.Offset(5*n) {
+			t.Fatalf("batch %d was acknowledged at %d, %v", n, r.Offset, err)
+		}
+		for i := range 5 {
+			if want := fmt.Sprint(n, "/", i); string(got[5*n+i].Payload) != want {
+				t.Fatalf("%q at %d, want %q", got[5*n+i].Payload, 5*n+i, want)
+			}
+		}
+	}
+	if err := p.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What has no number is told to be of unknown outcome when its answer is lost, and is not sent again by the library.
+//
+// field case REP-10 (one broker)
+func TestREP10_WithoutANumberALostAnswerIsSaidToBeUnknown(t *testing.T) {
+	s := newSite(t)
+	b := s.start(vfs.NewMem())
+	c := s.connect(impatient)
+	publish(t, c, "orders", "before")
+	rule := b.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Name: "*.log", Block: true})
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	pending := testkit.Must(c.PublishAsync(ctx, namespace, "orders", []byte("lost")))(t)
+	<-rule.Reached()
+	image := b.mains.cut(hard)
+	rule.Release()
+	b.abandon()
+	if _, err := pending.Wait(ctx); !errors.Is(err, client.ErrOutcomeUnknown) {
+		t.Fatalf("a publish whose broker died was answered %v", err)
+	}
+	s.start(image)
+	c = s.connect()
+	publish(t, c, "orders", "after")
+	var got []string
+	for _, r := range read(t, c, "orders", 0, 0) {
+		got = append(got, string(r.Payload))
+	}
+	if text := strings.Join(got, " "); text != "before after" {
+		t.Fatalf("the log holds %q: a sync that never ended was counted, or the library repeated", text)
+	}
+}
