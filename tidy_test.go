@@ -104,7 +104,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "internal/stages", Third: []string{"github.com/prometheus/client_golang"}},
 
 	// Loads, their measurement, and the plain QUIC peers that they are compared with.
-	{Package: "internal/bench", May: []string{"client", "internal/bench/machine", "internal/rawquic", "transport", "wire"}, Third: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/quic-go/quic-go"}},
+	{Package: "internal/bench", May: []string{"client", "internal/bench/machine", "internal/rawquic", "storage/vfs", "transport", "wire"}, Third: []string{"github.com/HdrHistogram/hdrhistogram-go", "github.com/quic-go/quic-go"}},
 	{Package: "internal/bench/machine", Third: []string{"golang.org/x/sys"}},
 	{Package: "internal/rawquic", May: []string{"internal/bench/machine", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
 
@@ -126,7 +126,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "internal/effort/cmd", May: []string{"internal/effort"}},
 	{Package: "internal/tidy"},
 	// Tests only.
-	{Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
+	{Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/crash/images"}, {Package: "test/durable"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
 	{Package: "test/protocoldoc"}, {Package: "test/streams"},
 }, TestThird: []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 

@@ -162,6 +162,8 @@ func (c *Client) authenticate(s *control, op, token string) error {
 // exchange runs steps that block on the stream, and ends the stream when ctx ends first. It turns failures of the stream
 // into errors of this package and leaves others as they are. A broker that does not answer fails it after AckTimeout.
 func (c *Client) exchange(ctx context.Context, s *control, op string, steps func() error) error {
+	s.link.pulse.begin()
+	defer s.link.pulse.end()
 	patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
 	defer cancel()
 	stop := context.AfterFunc(patient, func() { transport.AbortStream(s.stream, transport.StreamFinished) })

@@ -44,7 +44,9 @@
 //
 // Repetition is up to Options.Attempts tries with pauses that grow from 200 ms to 2 s, each a random part of that, and up to
 // Options.RetryDeadline. A subscription that was established tries for 30 s, or RetryDeadline. A dead broker is noticed after
-// at most seven seconds of silence (transport.ClientIdleTimeout); a call that finds nobody fails as Options.DialTimeout says.
+// at most seven seconds of silence (transport.ClientIdleTimeout), and one that was killed and is there again within about two while
+// requests wait for it, or four where only subscriptions do: where something waits and nothing is heard the broker is asked for a sign of
+// life. A call that finds nobody fails as Options.DialTimeout says.
 //
 // # What it holds
 //

@@ -121,7 +121,7 @@ func (l *lane) enqueue(r *request) error {
 		return err
 	}
 	if idle {
-		l.control.link.busy.Add(1)
+		l.control.link.owed()
 	}
 	l.ring()
 	return nil
@@ -144,7 +144,7 @@ func (l *lane) ring() {
 func (l *lane) finishOne() {
 	<-l.slots
 	if l.idle() {
-		l.control.link.busy.Add(-1)
+		l.control.link.settled()
 	}
 	if l.closing {
 		l.ring()

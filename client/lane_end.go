@@ -19,7 +19,7 @@ func (l *lane) fail(cause error) {
 	l.err = cause
 	close(l.dead)
 	if !l.idle() {
-		l.control.link.busy.Add(-1)
+		l.control.link.settled()
 	}
 	queued, pending := l.out.drain(), l.pending.drain()
 	l.lost = len(queued) + len(pending)

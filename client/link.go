@@ -37,6 +37,18 @@ type link struct {
 	busy   atomic.Int64 // lanes with requests under way and open subscriptions: closing it now would cost them
 	asked  atomic.Bool  // the broker was asked about other brokers
 	ended  atomic.Bool  // no more streams are opened on it: its broker goes away, or it is about to end
+	pulse  pulse        // notices that the broker is not there any more, while requests wait
+}
+
+// owed says that a lane has requests under way, settled that it has none any more.
+func (l *link) owed() {
+	l.busy.Add(1)
+	l.pulse.begin()
+}
+
+func (l *link) settled() {
+	l.pulse.end()
+	l.busy.Add(-1)
 }
 
 func (l *link) alive() bool { return !l.ended.Load() && l.conn.Context().Err() == nil }
@@ -110,6 +122,7 @@ func (c *Client) dial(ctx context.Context, kind linkKind, addr string) (*quic.Co
 func (p *linkPool) adopt(conn *quic.Conn, addr string) (*link, error) {
 	c := p.target.client
 	l := &link{conn: conn, kind: p.kind, addr: addr, since: c.now(), events: newRouter(conn, &c.opts)}
+	l.pulse.link, l.pulse.pool = l, p
 	c.stats.connects.Add(1)
 	c.opts.Hooks.connected(l.info())
 	over := func() {

@@ -78,6 +78,8 @@ func losing() func(s *testbroker.Stream, p *wire.Publish) bool {
 }
 
 // mission 371
+//
+// field case REP-10
 func TestProducerSendsAgainAfterLostAnswersAndEachRecordLandsOnce(t *testing.T) {
 	noLeaks(t)
 	for name, flags := range map[string]wire.Flags{"binary": 0, "json": testbroker.DefaultFlags &^ wire.FlagPublishIdempotent} {
@@ -185,6 +187,7 @@ func refusing(t *testing.T, n int64, reason wire.RefusedReason) *testbroker.Brok
 		}})
 }
 
+// field case REP-11
 func TestRefusedNumbersAreTypedAndStopTheProducerForTheShard(t *testing.T) {
 	noLeaks(t)
 	for mark, reason := range map[error]wire.RefusedReason{

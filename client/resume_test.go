@@ -44,6 +44,7 @@ func appendNumbers(b *testbroker.Broker, from, to int) {
 	}
 }
 
+// matrix K7
 func TestSubscriptionWithOffsetsGoesOnAfterEachLossWithoutGapOrRepetition(t *testing.T) {
 	noLeaks(t)
 	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, Durable: true, BatchSize: 7})

@@ -23,6 +23,7 @@ func (o *opened) stop() {
 	}
 	o.events.stream.CancelRead(transport.StreamFinished)
 	o.link.busy.Add(-1)
+	o.link.pulse.unlisten()
 }
 
 // begin is the first opening. For a time it asks where that is; a time without a record is asked again once the subscription
@@ -96,6 +97,7 @@ func (c *Client) subscribeAt(ctx context.Context, t *target, op string, message 
 		return nil, c.broken(ctx, op, control.link, err)
 	}
 	control.link.busy.Add(1)
+	control.link.pulse.listen()
 	return &opened{events: events, link: control.link, accepted: *accepted}, nil
 }
 

@@ -12,6 +12,8 @@ import (
 // that is sent again lands once, and what commits said of an entity is known.
 //
 // mission 371, REP-10, REP-11
+//
+// matrix J1, J4
 func TestWhatWasAcknowledgedOutlivesTheBroker(t *testing.T) {
 	disk := newSiteDisk()
 	for life := range 2 {

@@ -133,6 +133,8 @@ func TestEventsOfADurableStreamCarryTheirOffsets(t *testing.T) {
 }
 
 // STR-04: a gap in offsets is what was lost, less what is said to hold no event, wherever in the gap that lies.
+//
+// matrix K9
 func TestOffsetsInAHoleAreSkippedOnlyWhereTheyHeldNoEvent(t *testing.T) {
 	x, begin := newDurableLoop(t, offsets, 3)
 	x.add(batch.Records, "a")      // 100
@@ -242,6 +244,8 @@ func TestDamageUnderASubscriptionBreaksItOffAndIsReported(t *testing.T) {
 }
 
 // STR-07: retention that overtakes a reader is no end of the stream: who can resume is told to, and hears there how far back it may.
+//
+// matrix K6
 func TestAReaderThatRetentionOvertakesIsToldToResumeOrBrokenOff(t *testing.T) {
 	for name, auth := range map[string]*wire.Auth{"can be told": today(), "cannot": flags(offsets)} {
 		x, log := durable(t, setting{})

@@ -26,10 +26,10 @@ type shelf struct {
 	enter chan struct{} // told when one waits
 }
 
-func (s *shelf) state() (error, chan struct{}, chan struct{}) {
+func (s *shelf) state() (gate, enter chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err, s.gate, s.enter
+	return s.gate, s.enter, s.err
 }
 
 // fail makes every read fail from now on; nil heals it.
@@ -55,7 +55,7 @@ func (s *shelf) stall() (entered <-chan struct{}, resume func()) {
 
 // wait is what the disk does to a read.
 func (s *shelf) wait(ctx context.Context) error {
-	err, gate, enter := s.state()
+	gate, enter, err := s.state()
 	if gate == nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *shelf) wait(ctx context.Context) error {
 
 // Register implements storage.Reader.
 func (s *shelf) Register(o storage.CursorOptions) (storage.Cursor, error) {
-	if err, _, _ := s.state(); err != nil {
+	if _, _, err := s.state(); err != nil {
 		return nil, err
 	}
 	c, err := s.Reader.Register(o)
@@ -88,7 +88,7 @@ type shelfCursor struct {
 
 // Take implements storage.Cursor.
 func (c *shelfCursor) Take(ctx context.Context, maxBatches, maxBytes int, dst []*batch.Batch) (storage.Page, error) {
-	if err, _, _ := c.of.state(); err != nil {
+	if _, _, err := c.of.state(); err != nil {
 		return storage.Page{}, err
 	}
 	page, err := c.Cursor.Take(ctx, maxBatches, maxBytes, dst)

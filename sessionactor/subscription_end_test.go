@@ -136,6 +136,8 @@ func (x *site) drainSessions() {
 }
 
 // mission 221: who can resume is told where, after what was queued, and also when nothing is published any more.
+//
+// matrix K2
 func TestAReaderOfADurableStreamThatFallsBehindIsToldWhereToResume(t *testing.T) {
 	x := durableSite(t, nil)
 	told, mute := x.stalled(asking("orders", wire.StartLatest, 4)), x.stalledWith(flags(wire.FlagEventBatchShared), asking("orders", wire.StartLatest, 4))

@@ -35,7 +35,6 @@ type dconn struct {
 // dask is one request that waits for its answer.
 type dask struct {
 	what string
-	id   uint64
 	sent int // step
 	take func(*dask, answer) error
 	lost func() // it will never be answered

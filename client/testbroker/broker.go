@@ -32,6 +32,7 @@ type Options struct {
 	BatchSize int               // events per frame at most; 0 means 64
 	Routing   wire.Routing      // of all streams
 	MutualTLS bool              // clients have to present a certificate of this broker's authority
+	ResetKey  []byte            // brokers with the same one, of 16 bytes or more, end each other's connections: see transport.ResetKey
 	// Share is a broker whose authority, streams and records this one has too: two brokers of one cluster. Streams, Durable
 	// and Routing are then that one's.
 	Share *Broker
@@ -124,7 +125,11 @@ func (b *Broker) listen() error {
 			return err
 		}
 	}
-	b.listener, err = transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(src, policy)})
+	o := transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(src, policy)}
+	if b.options.ResetKey != nil {
+		o.StatelessResetKey = transport.ResetKey(b.options.ResetKey)
+	}
+	b.listener, err = transport.Listen(o)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ const (
 // ownFelixd is a felixd that the suite has started.
 type ownFelixd struct {
 	felixd  bench.Felixd
+	disk    bench.Disk
 	modules []machine.Module
 
 	cmd     *exec.Cmd
@@ -40,8 +41,8 @@ type ownFelixd struct {
 	ended   chan struct{}
 }
 
-// startFelixd starts a felixd with default settings and makes the stream and the cache that the suite uses.
-func (b *benchCommands) startFelixd(ctx context.Context, program string) (own *ownFelixd, err error) {
+// startFelixd starts a felixd with default settings, but for how it syncs, and makes the streams and the cache that the suite uses.
+func (b *benchCommands) startFelixd(ctx context.Context, program, fsync string) (own *ownFelixd, err error) {
 	own = &ownFelixd{ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
@@ -58,7 +59,8 @@ func (b *benchCommands) startFelixd(ctx context.Context, program string) (own *o
 	if err != nil {
 		return own, err
 	}
-	if err := b.launch(program, data, own); err != nil {
+	own.disk = bench.Disk(data)
+	if err := b.launch(program, data, fsync, own); err != nil {
 		return own, err
 	}
 	return own, b.prepare(ctx, filepath.Join(data, "dev.json"), own)
@@ -106,8 +108,9 @@ func (b *benchCommands) findFelixd(ctx context.Context, named string, own *ownFe
 }
 
 // launch starts the program and waits until it is ready.
-func (b *benchCommands) launch(program, data string, own *ownFelixd) error {
-	cmd := exec.Command(program, "dev", "--data-dir", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0", "--log-level", "warn")
+func (b *benchCommands) launch(program, data, fsync string, own *ownFelixd) error {
+	cmd := exec.Command(program, "dev", "--data-dir", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0", "--log-level", "warn",
+		"--durable-fsync-mode", fsync)
 	cmd.Stderr = b.sys.stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -154,9 +157,11 @@ func (b *benchCommands) prepare(ctx context.Context, contextFile string, own *ow
 		return err
 	}
 	defer c.close()
-	shards := uint32(suiteShards)
-	if _, _, err := c.call(ctx, "create stream", http.MethodPost, c.path("streams"), streamSpec{Stream: suiteName, Shards: &shards}); err != nil {
-		return err
+	wide, narrow, durableWide, durable := uint32(suiteShards), uint32(1), uint32(suiteWideShards), true
+	for _, s := range []streamSpec{{Stream: suiteName, Shards: &wide}, {Stream: suiteNarrow, Shards: &narrow, Durable: &durable}, {Stream: suiteWide, Shards: &durableWide, Durable: &durable}} {
+		if _, _, err := c.call(ctx, "create stream", http.MethodPost, c.path("streams"), s); err != nil {
+			return err
+		}
 	}
 	if _, _, err := c.call(ctx, "create cache", http.MethodPost, c.path("caches"), cacheSpec{Cache: suiteName}); err != nil {
 		return err
@@ -164,7 +169,7 @@ func (b *benchCommands) prepare(ctx context.Context, contextFile string, own *ow
 	return awaitServed(ctx, felixd)
 }
 
-// awaitServed returns once the broker knows stream and cache.
+// awaitServed returns once the broker knows streams and cache, and has opened the logs of the durable ones.
 func awaitServed(ctx context.Context, f bench.Felixd) error {
 	ctx, cancel := context.WithTimeout(ctx, createPatience)
 	defer cancel()
@@ -173,11 +178,7 @@ func awaitServed(ctx context.Context, f bench.Felixd) error {
 		return err
 	}
 	for {
-		_, err = c.StreamShards(ctx, f.Namespace, suiteName)
-		if err == nil {
-			_, err = c.CacheShards(ctx, f.Namespace, suiteName)
-		}
-		if err == nil || !errors.Is(err, client.ErrNotFound) {
+		if err = served(ctx, c, f.Namespace); err == nil || !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrUnavailable) {
 			return errors.Join(err, c.Close(ctx))
 		}
 		select {
@@ -186,6 +187,27 @@ func awaitServed(ctx context.Context, f bench.Felixd) error {
 			return errors.Join(err, c.Close(ctx))
 		}
 	}
+}
+
+// served uses everything once.
+func served(ctx context.Context, c *client.Client, namespace string) error {
+	if _, err := c.StreamShards(ctx, namespace, suiteName); err != nil {
+		return err
+	}
+	if _, err := c.CacheShards(ctx, namespace, suiteName); err != nil {
+		return err
+	}
+	keys, err := bench.ShardKeys(ctx, c, namespace, suiteWide, suiteWideShards)
+	if err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if _, err := c.Publish(ctx, namespace, suiteWide, []byte("is it there?"), client.WithKey(key)); err != nil {
+			return err
+		}
+	}
+	_, err = c.Publish(ctx, namespace, suiteNarrow, []byte("is it there?"))
+	return err
 }
 
 // stop ends the felixd and removes its folders.

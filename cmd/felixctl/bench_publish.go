@@ -43,6 +43,7 @@ func (f *shapeFlags) shape() bench.Shape {
 
 func (b *benchCommands) pubCommand() *cobra.Command {
 	var f shapeFlags
+	var d durableFlags
 	var streams, conns int
 	var generator, encoding string
 	cmd := &cobra.Command{
@@ -52,9 +53,13 @@ func (b *benchCommands) pubCommand() *cobra.Command {
 
 Without acknowledgements one batch in 256 KiB is acknowledged all the same, on both sides: its answer is how this
 program knows how far the server has got. Records of one shard travel on one stream of the connection, so --streams
-needs a stream with as many shards.`,
+needs a stream with as many shards.
+
+With --durable, --in-flight producers publish single records to a durable stream, each again when its record is stored,
+beside a plain write and fdatasync of as many bytes and a raw echo; how many records one sync served is reported too.`,
 		Example: `  felixctl bench pub bench --ack none
-  felixctl bench pub bench --streams 8 --in-flight 64`,
+  felixctl bench pub bench --streams 8 --in-flight 64
+  felixctl bench pub ledger --durable --in-flight 64`,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: b.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			spec := bench.PublishSpec{
@@ -66,6 +71,14 @@ needs a stream with as many shards.`,
 				checkGenerator(cmd.Flags(), &spec)); err != nil {
 				return err
 			}
+			if err := d.check(cmd.Flags(), "batch", "ack", "streams", "generator", "encoding"); err != nil {
+				return err
+			}
+			if d.durable {
+				return b.measureDurable(cmd, d, bench.DurableSpec{
+					Name: "pub", Title: "durable records, one at a time", Stream: args[0], Payload: f.payload, Producers: f.inFlight, Conns: conns,
+				})
+			}
 			return b.measure(cmd, func(s *benchSession) (bench.Experiment, error) {
 				return bench.PublishExperiment(cmd.Context(), s.felixd, s.raw, spec)
 			})
@@ -73,6 +86,7 @@ needs a stream with as many shards.`,
 	}
 	flags := cmd.Flags()
 	f.register(flags, "batch")
+	d.register(flags, "measure producers of single records to a durable stream, beside the disk")
 	flags.IntVar(&streams, "streams", 1, "streams of the connections to spread over")
 	flags.IntVar(&conns, "connections", 1, "connections to spread the streams over")
 	flags.StringVar(&generator, "generator", "client", "who writes the publishes: client (the Go client), or wire (this command itself)")

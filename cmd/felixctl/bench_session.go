@@ -34,6 +34,7 @@ const (
 type benchSession struct {
 	felixd bench.Felixd
 	raw    *bench.Raw // nil with --no-raw
+	disk   bench.Disk // of a felixd of its own; "" else
 	env    bench.Environment
 }
 

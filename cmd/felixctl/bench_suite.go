@@ -35,7 +35,8 @@ func (b *benchCommands) suiteCommand() *cobra.Command {
 
 Without --addr or --context-file it starts a felixd of its own, with default settings, on loopback ports and in a folder
 that it removes: the program felixd beside this one, or in PATH, or built from the source in this folder. Otherwise the
-broker has to have a stream "bench" with 32 shards and a cache "bench".
+broker has to have a stream "bench" with 32 shards and a cache "bench", and what is about durable streams is left out:
+it needs to know the broker's disk and how it syncs.
 
 A target that is missed is no failure of the command: figures are for people to judge.`,
 		Example: `  felixctl bench suite
@@ -116,21 +117,47 @@ func (b *benchCommands) suite(ctx context.Context, f suiteFlags, rows []suiteRow
 	return nil
 }
 
-// study measures all rows on one broker.
+// study measures all rows: on the broker that is named, or on one of its own for each way to sync.
 func (b *benchCommands) study(ctx context.Context, f suiteFlags, rows []suiteRow) (study bench.Study, err error) {
 	if b.namesBroker() {
 		felixd, err := b.runningBroker(ctx)
 		if err != nil {
 			return study, err
 		}
+		if rows = slices.DeleteFunc(rows, func(r suiteRow) bool { return r.fsync != "" }); len(rows) == 0 {
+			return study, usagef("--only: durable streams are measured on a felixd that this command starts; leave out --addr and --context-file")
+		}
 		return b.measureRows(ctx, felixd, "as it runs", nil, rows)
 	}
-	own, err := b.startFelixd(ctx, f.felixd)
+	for _, fsync := range []string{fsyncOnCommit, fsyncPeriodic} {
+		part, err := b.ownStudy(ctx, f.felixd, fsync, slices.DeleteFunc(slices.Clone(rows), func(r suiteRow) bool {
+			return r.fsync != fsync && (fsync != fsyncOnCommit || r.fsync != "")
+		}))
+		if err != nil {
+			return study, err
+		}
+		if len(study.Reports) == 0 {
+			study.Environment = part.Environment
+		}
+		study.Reports = append(study.Reports, part.Reports...)
+	}
+	return study, nil
+}
+
+// ownStudy measures rows on a felixd that it starts for them.
+func (b *benchCommands) ownStudy(ctx context.Context, program, fsync string, rows []suiteRow) (study bench.Study, err error) {
+	if len(rows) == 0 {
+		return study, nil
+	}
+	own, err := b.startFelixd(ctx, program, fsync)
 	if err != nil {
 		return study, err
 	}
 	defer func() { err = errors.Join(err, own.stop()) }()
 	place := "its own, default settings"
+	if fsync == fsyncPeriodic {
+		place = "its own, fsync mode periodic"
+	}
 	if b.flags.pin {
 		place += fmt.Sprintf(", on CPU %d, one P", serverCPU)
 	}
@@ -146,7 +173,7 @@ func (b *benchCommands) namesBroker() bool {
 func (b *benchCommands) measureRows(ctx context.Context, felixd bench.Felixd, place string, own *ownFelixd, rows []suiteRow) (study bench.Study, err error) {
 	err = b.withSession(felixd, place, func(s *benchSession) error {
 		if own != nil {
-			s.env.BrokerBy = own.modules
+			s.env.BrokerBy, s.disk = own.modules, own.disk
 		}
 		study.Environment = s.env
 		for _, row := range rows {

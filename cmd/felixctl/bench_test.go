@@ -111,6 +111,8 @@ func TestEveryMeasurementReportsBothSides(t *testing.T) {
 		{[]string{"latency", "wide", "--rate", "500"}, []string{"felixd", "raw echo"}, "open"},
 		{[]string{"cache", "c", "--concurrency", "4", "--keys", "4"}, []string{"felixd put", "felixd hit", "felixd miss", "raw echo"}, "closed"},
 		{[]string{"cache", "c", "--op", "hit", "--concurrency", "4", "--keys", "4", "--no-raw"}, []string{"felixd hit"}, "closed"},
+		{[]string{"pub", "orders", "--durable", "--in-flight", "8", "--disk", t.TempDir()}, []string{"felixd", "bare write and sync", "raw echo"}, "closed"},
+		{[]string{"latency", "orders", "--durable", "--disk", t.TempDir()}, []string{"felixd", "bare write and sync", "raw echo", "raw echo, then bare write and sync"}, "closed"},
 	} {
 		s := study(t, c.measured(m.args...))
 		if len(s.Reports) != 1 {
@@ -165,6 +167,10 @@ func TestWhatNobodyCanMeasureIsRefusedBeforeAnythingStarts(t *testing.T) {
 		{[]string{"relay", "orders", "--rate", "-5"}, "--rate is -5"},
 		{[]string{"latency", "orders", "--rate", "0"}, "--rate is 0; use 1 to"},
 		{[]string{"latency", "orders", "--streams", "2", "--connections", "3"}, "--connections is 3; use 1 to 2"},
+		{[]string{"pub", "orders", "--durable", "--batch", "2"}, "--batch says nothing with --durable"},
+		{[]string{"latency", "orders", "--durable", "--rate", "7"}, "--rate says nothing with --durable"},
+		{[]string{"pub", "orders", "--disk", "x"}, "--disk is for --durable"},
+		{[]string{"pub", "orders", "--durable", "--disk", "no such folder"}, "--disk: no such folder is no folder here"},
 		{[]string{"cache", "c", "--op", "steal"}, `--op is "steal"; use all, put, hit or miss`},
 		{[]string{"cache", "c", "--concurrency", "0"}, "--concurrency is 0; use 1 to"},
 		{[]string{"cache", "c", "--keys", "0"}, "--keys is 0; use 1 to"},
@@ -215,13 +221,14 @@ func TestSuiteStartsItsOwnFelixdAndWritesTheTablesIntoThePage(t *testing.T) {
 	if err := os.WriteFile(page, []byte("# Page\n"+bench.MarkBegin+"\nold\n"+bench.MarkEnd+"\nend\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.measured("suite", "--felixd", felixd, "--into", page, "--only", "publish,delivery,latency,encoding-256,cache-0")
+	c.measured("suite", "--felixd", felixd, "--into", page, "--only", "publish,delivery,latency,encoding-256,cache-0,durable-lone,durable-periodic")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantContains(t, string(text), "# Page", "end\n", "| fire-and-forget, 256 B x 64, one stream |", "| delivery to one subscriber, 256 B x 64, rate |",
-		"| binary against JSON, acknowledged, 256 B x 64 |", "| cache, 0 B values, 32 callers, hit p50 |", "its own, default settings", "quic-go v")
+		"| binary against JSON, acknowledged, 256 B x 64 |", "| cache, 0 B values, 32 callers, hit p50 |",
+		"| a durable record, one producer, 256 B, p50 |", "Records per sync, felixd: 1.0", "| durable, synced every 250 ms, 4 KiB x 64 |", "its own, default settings", "quic-go v")
 	if bytes.Contains(text, []byte("old")) {
 		t.Fatal("the old tables are still there")
 	}
@@ -261,6 +268,11 @@ func TestSuiteUsesTheBrokerThatIsNamed(t *testing.T) {
 			t.Errorf("%+v, %v: %v", c.flags, c.env, got)
 		}
 	}
+}
+
+func TestDurableRowsAreForAFelixdOfTheSuite(t *testing.T) {
+	c := newCLI(t).at(newBroker(t), "https://127.0.0.1:1")
+	wantContains(t, c.bench(exitUsage, brief("suite", "--only", "durable-64", "--context-file", filepath.Join(c.sys.workDir, filepath.FromSlash(devFile)))...), "durable streams are measured on a felixd that this command starts")
 }
 
 func TestRowsOfTheSuiteHaveNamesOfTheirOwn(t *testing.T) {

@@ -120,7 +120,7 @@ func TestPubIdempotentWritesEachRecordOnceOverLostAnswers(t *testing.T) {
 	if got := strings.Join(b.Payloads("default/orders", 0), ""); got != "abcde" || lost.Load() < 2 {
 		t.Fatalf("%s in the log, %d tries of the fourth", got, lost.Load())
 	}
-	wantText(t, c.onTerminal().run(exitOK, "pub", "orders", "f", "--idempotent", "--key", "k"), "published 1 record to default/orders, offsets 5 to 5\n")
+	wantText(t, c.onTerminal().run(exitOK, "pub", "orders", "f", "--idempotent", "--key", "k"), "published 1 record to default/orders, offset 5\n")
 	c.run(exitUsage, "pub", "orders", "f", "--idempotent", "--ack", "none")
 }
 

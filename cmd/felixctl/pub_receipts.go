@@ -112,6 +112,9 @@ func (r *receipts) outcome(ctx context.Context, sendErr error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = ctx.Err()
 	}
+	if err != nil && n == 0 && r.failed <= 1 {
+		return err // it is about the only record
+	}
 	if err != nil {
 		return fmt.Errorf("%w (%s acknowledged before; %d sent without acknowledgement)", err, plural(n, "record"), r.failed)
 	}
@@ -129,7 +132,11 @@ func (r *receipts) outcome(ctx context.Context, sendErr error) error {
 	if r.flags.ack == "none" {
 		verb = "sent"
 	}
-	if r.first != nil {
+	switch {
+	case r.first == nil:
+	case *r.first == *r.last:
+		where = fmt.Sprintf(", offset %d", *r.first)
+	default:
 		where = fmt.Sprintf(", offsets %d to %d", *r.first, *r.last)
 	}
 	return r.app.result(summary{r.namespace, r.flags.stream, n, r.first, r.last},

@@ -54,7 +54,7 @@ func TestPubBatchesAndNumbersRecordsByTheirOffsets(t *testing.T) {
 	}
 	wantText(t, c.input("x\ny\n").run(exitOK, "pub", "orders"),
 		`{"namespace":"default","stream":"orders","records":2,"first_offset":5,"last_offset":6}`+"\n")
-	wantText(t, c.onTerminal().run(exitOK, "pub", "orders", "z"), "published 1 record to default/orders, offsets 7 to 7\n")
+	wantText(t, c.onTerminal().run(exitOK, "pub", "orders", "z"), "published 1 record to default/orders, offset 7\n")
 	wantText(t, c.run(exitOK, "pub", "orders", "z", "--ack", "none"), "sent 1 record to default/orders\n")
 }
 

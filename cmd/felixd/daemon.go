@@ -347,12 +347,16 @@ func (d *daemon) startClients(context.Context) error {
 
 // startAPI serves the control plane's catalog routes over TLS.
 func (d *daemon) startAPI(context.Context) error {
-	handler, err := api.New(api.Options{Store: d.catalog, Verifier: d.identity.verifier, Logger: d.logger, DurableSupported: d.config.Durable.enabled(), Ready: func() *api.Unready {
+	o := api.Options{Store: d.catalog, Verifier: d.identity.verifier, Logger: d.logger, DurableSupported: d.config.Durable.enabled(), Ready: func() *api.Unready {
 		if reason := d.ready.get(); reason == "draining" {
 			return &api.Unready{Reason: reason, Message: "the daemon is shutting down"}
 		}
 		return nil
-	}})
+	}}
+	if o.DurableSupported {
+		o.FsyncMode = d.config.Durable.Fsync.String()
+	}
+	handler, err := api.New(o)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (d *daemon) greet() {
 	fmt.Fprintf(d.stdout, "  tenant %s, namespace %s, streams %s, caches %s to begin with, in memory: a restart empties them\n\n",
 		devTenant, devNamespace, join(devStreams[:]), join(devCaches[:]))
 	fmt.Fprintf(d.stdout, "try next, in a second terminal:\n")
-	for _, line := range [...]string{"pub orders hello", "sub orders --from earliest --count 1", "cache put users alice 42"} {
+	for _, line := range [...]string{"pub orders hello", "sub orders --from earliest --count 1", "cache put users alice 42", "stream create ledger --durable"} {
 		fmt.Fprintf(d.stdout, "  go run ./cmd/felixctl %s%s\n", line, d.contextFlag())
 	}
 	fmt.Fprintf(d.stdout, "\nready in %d ms\n", time.Since(d.began).Milliseconds())

@@ -93,6 +93,7 @@ func fails(t *testing.T, dir string, more ...string) (int, string) {
 	return code, stderr.String()
 }
 
+// field case DUR-14
 func TestTheCatalogSurvivesARestart(t *testing.T) {
 	first := start(t, t.TempDir())
 	made := first.must(t, "POST", devStreamsPath, `{"stream":"made","shards":3}`)
@@ -139,6 +140,32 @@ func TestADurableStreamHasItsRecordsAfterARestartAndACacheOrAnEphemeralStreamHas
 	}
 	if r, err := logOf(second.dir, "kept"); err != nil || r == (model.LogID{}) {
 		t.Fatalf("the catalog knows of log %x, %v", r, err)
+	}
+}
+
+func TestAReadAndAStreamsViewAreAsTheSettingsSay(t *testing.T) {
+	r := start(t, t.TempDir(), "--durable-max-records-per-read", "2", "--durable-fsync-mode", "none")
+	defer r.stop(t)
+	if made := r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`); !strings.Contains(made, `"fsync_mode":"none"`) {
+		t.Errorf("the stream is shown as %s", made)
+	}
+	for i := range 3 {
+		publishOnce(t, r, "kept", fmt.Sprint(i))
+	}
+	c := r.connect(t)
+	defer closeClient(c)
+	if page, err := c.Read(t.Context(), devNamespace, "kept", client.ReadOptions{MaxRecords: 3}); err != nil || len(page.Records) != 2 || page.Next != 2 {
+		t.Errorf("one read got %+v, %v", page, err)
+	}
+	n := 0
+	for record, err := range c.ReadRange(t.Context(), devNamespace, "kept", client.ReadOptions{}) {
+		if err != nil || string(record.Payload) != fmt.Sprint(n) {
+			t.Fatalf("record %d is %+v, %v", n, record, err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("all reads together got %d", n)
 	}
 }
 
@@ -198,6 +225,7 @@ func TestWithoutStorageADurableStreamIsRefusedByName(t *testing.T) {
 	}
 }
 
+// matrix E21, L15
 func TestOneStorageDirectoryHasOneDaemonAndItIsNamed(t *testing.T) {
 	logs := t.TempDir()
 	r := start(t, t.TempDir(), "--durable-storage-dir", logs)
@@ -219,6 +247,8 @@ func segments(t *testing.T, dir, stream string) []string {
 }
 
 // mission 278
+//
+// field case DUR-03
 func TestADamagedLogEndsTheDaemonAndItsWordsNameTheFile(t *testing.T) {
 	r := start(t, t.TempDir(), "--durable-segment-bytes", "4096")
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
@@ -248,6 +278,7 @@ func TestADamagedLogEndsTheDaemonAndItsWordsNameTheFile(t *testing.T) {
 	publishOnce(t, up, devStreams[0], "x")
 }
 
+// field case DUR-13
 func TestALogThatIsGoneEndsTheDaemon(t *testing.T) {
 	r := start(t, t.TempDir())
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
@@ -321,6 +352,7 @@ func TestADaemonThatIsOpeningItsLogsStopsWhenItIsTold(t *testing.T) {
 	}
 }
 
+// field case OPS-01
 func TestTheReserveIsThereWhileADaemonRuns(t *testing.T) {
 	r := start(t, t.TempDir())
 	name := filepath.Join(r.dir, reserveFile)

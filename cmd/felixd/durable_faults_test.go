@@ -92,6 +92,7 @@ func TestAFullDiskRefusesPublishesAndServesAgainWithoutARestart(t *testing.T) {
 	untilPublish(t, c, "kept", "after", succeeded)
 }
 
+// field case DUR-15
 func TestASyncThatFailsEndsItsShardUntilARestartAndNoOther(t *testing.T) {
 	r, set := faulty(t)
 	r.must(t, "POST", devStreamsPath, `{"stream":"other","durable":true}`)

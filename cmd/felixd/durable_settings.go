@@ -19,7 +19,6 @@ type durableOptions struct {
 	FsyncInterval     time.Duration // of FsyncPeriodic
 	SegmentBytes      int64
 	IndexSpacing      int
-	RecordsPerRead    int // that one stream_read may have
 	Preallocate       bool
 	Verify            disklog.VerifyMode
 	QuarantineDamaged bool
@@ -35,7 +34,7 @@ const logFolder = "log"
 
 func defaultDurable() durableOptions {
 	return durableOptions{
-		Fsync: disklog.OnCommit, FsyncInterval: 250 * time.Millisecond, SegmentBytes: 256 << 20, IndexSpacing: 4096, RecordsPerRead: 10_000,
+		Fsync: disklog.OnCommit, FsyncInterval: 250 * time.Millisecond, SegmentBytes: 256 << 20, IndexSpacing: 4096,
 		Preallocate: true, Verify: disklog.VerifyFull, RetentionInterval: time.Minute, DeletedKeep: 24 * time.Hour,
 	}
 }
@@ -76,7 +75,7 @@ func durableSettings() []*setting {
 		{flag: "durable-fsync-interval-ms", unit: "ms", variable: "FELIX_DURABLE_FSYNC_INTERVAL_MS", value: ms(d.FsyncInterval), help: "time between two syncs of a log that is written to, in mode periodic; given alone it chooses that mode", parse: millis(func(c *Config) *time.Duration { return &c.Durable.FsyncInterval }, 1)},
 		{flag: "durable-segment-bytes", unit: "bytes", variable: "FELIX_DURABLE_SEGMENT_BYTES", value: fmt.Sprint(d.SegmentBytes), help: "size at which a log begins another file; retention removes whole files", parse: int64s(func(c *Config) *int64 { return &c.Durable.SegmentBytes }, segmentBytesMin, segmentBytesMax)},
 		{flag: "durable-index-spacing-bytes", unit: "bytes", variable: "FELIX_DURABLE_INDEX_SPACING_BYTES", value: fmt.Sprint(d.IndexSpacing), help: "bytes of a log between two entries of its index", parse: count(func(c *Config) *int { return &c.Durable.IndexSpacing }, indexSpacingMin, indexSpacingMax)},
-		{flag: "durable-max-records-per-read", unit: "n", variable: "FELIX_DURABLE_MAX_RECORDS_PER_READ", value: fmt.Sprint(d.RecordsPerRead), help: "records that a client gets for one read of a range", parse: count(func(c *Config) *int { return &c.Durable.RecordsPerRead }, 1, 1<<20)},
+		{flag: "durable-max-records-per-read", unit: "n", variable: "FELIX_DURABLE_MAX_RECORDS_PER_READ", value: fmt.Sprint(DefaultConfig().Limits.ReadRecords), help: "records that a client gets for one read of a range", parse: count(func(c *Config) *int { return &c.Limits.ReadRecords }, 1, 1<<20)},
 		{flag: "durable-preallocate", unit: "bool", variable: "FELIX_DURABLE_PREALLOCATE", value: fmt.Sprint(d.Preallocate), help: "reserve room on the disk ahead of the records", parse: boolean(func(c *Config) *bool { return &c.Durable.Preallocate })},
 		{flag: "durable-verify-on-open", unit: "mode", variable: "FELIX_DURABLE_VERIFY_ON_OPEN", value: d.Verify.String(), help: "what is checked of finished files at start: full reads every byte, sealed headers, footers and indexes, lazy headers and footers; the newest file of a log is always read whole", parse: func(v string, c *Config) (err error) {
 			c.Durable.Verify, err = disklog.ParseVerifyMode(v)

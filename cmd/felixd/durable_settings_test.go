@@ -32,16 +32,16 @@ func TestEverySettingOfDurableStreamsIsRead(t *testing.T) {
 		"FELIX_DURABLE_INDEX_SPACING_BYTES=64", "FELIX_DURABLE_MAX_RECORDS_PER_READ=7", "FELIX_DURABLE_PREALLOCATE=0", "FELIX_DURABLE_VERIFY_ON_OPEN=lazy",
 		"FELIX_DURABLE_QUARANTINE_DAMAGED=true", "FELIX_DURABLE_RETENTION_BYTES=1", "FELIX_DURABLE_RETENTION_SECONDS=2", "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS=3",
 		"FELIX_DURABLE_DELETED_KEEP_SECONDS=0", "FELIX_ACK_ON_COMMIT=0", "FELIX_ACK_WAIT_TIMEOUT_MS=9", "FELIX_SUB_QUEUE_POLICY=block")
-	want := durableOptions{Dir: "/d", Fsync: disklog.Periodic, FsyncInterval: 5 * time.Millisecond, SegmentBytes: 4096, IndexSpacing: 64, RecordsPerRead: 7,
+	want := durableOptions{Dir: "/d", Fsync: disklog.Periodic, FsyncInterval: 5 * time.Millisecond, SegmentBytes: 4096, IndexSpacing: 64,
 		Verify: disklog.VerifyLazy, QuarantineDamaged: true, RetentionBytes: 1, RetentionAge: 2 * time.Second, RetentionInterval: 3 * time.Second,
 	}
 	if c.Durable != want || len(warnings) > 0 {
 		t.Fatalf("read\n%+v, %q\nwant\n%+v", c.Durable, warnings, want)
 	}
-	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.Overflow != storage.Block {
+	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.ReadRecords != 7 || c.Limits.Overflow != storage.Block {
 		t.Fatalf("limits %+v", c.Limits)
 	}
-	if c, _ := loaded(t); c.Limits.AckAtClaim || c.Limits.AckWait != 2*time.Second {
+	if c, _ := loaded(t); c.Limits.AckAtClaim || c.Limits.AckWait != 2*time.Second || c.Limits.ReadRecords != 10_000 {
 		t.Fatalf("default limits %+v", c.Limits)
 	}
 }

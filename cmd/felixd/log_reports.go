@@ -12,7 +12,8 @@ import (
 )
 
 // logReports carries to the catalog which log each shard has. Whoever reports does not wait: what comes while the catalog is
-// written to goes with the next write, one for each stream. It holds at most what was reported since: one entry of a few dozen
+// written to, and shortly after, goes with the next write, one for each stream: the catalog remembers what it has said, and each write of a
+// stream of a thousand shards is 16 KiB of it. It holds at most what was reported since: one entry of a few dozen
 // bytes for each shard that was opened, so no more than the shards that report.
 //
 // A report that is lost in a crash is made again: the catalog then knows of no log, so the shard may open the one it finds.
@@ -88,6 +89,7 @@ func (r *logReports) run(ctx context.Context) {
 			pause = min(2*pause, reportRetryMax)
 		}
 		pause = reportRetryMin
+		r.wait(ctx, reportEvery)
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -99,6 +101,9 @@ const (
 	reportRetryMin = 100 * time.Millisecond
 	reportRetryMax = 30 * time.Second
 )
+
+// reportEvery is the least time between two writes when logs keep being opened. What a crash takes of it is reported again.
+const reportEvery = 250 * time.Millisecond
 
 // flush writes what is pending and keeps what could not be written now.
 func (r *logReports) flush(ctx context.Context) (all bool) {

@@ -100,11 +100,32 @@ func TestAReportThatCannotBeKeptNowIsKeptLater(t *testing.T) {
 	c, n := durableCatalog(t, 2)
 	c.fails = 3
 	waits := 0
-	reports := newLogReports(c, quiet(), func(context.Context, time.Duration) { waits++ })
+	reports := newLogReports(c, quiet(), func(_ context.Context, d time.Duration) {
+		if d != reportEvery {
+			waits++
+		}
+	})
 	reports.add(n, 7, model.ShardLog{Shard: 0, Log: model.LogID{1}})
 	reports.add(n, 7, model.ShardLog{Shard: 1, Log: model.LogID{2}})
 	if report(t, c, n, reports, 2); waits != 3 {
 		t.Fatalf("%d pauses", waits)
+	}
+}
+
+// While thousands of logs are opened one after the other, the catalog is written to every while and not for each of them.
+func TestReportsThatKeepComingAreGathered(t *testing.T) {
+	const shards = 64
+	c, n := durableCatalog(t, shards)
+	next, reports := uint32(1), (*logReports)(nil)
+	reports = newLogReports(c, quiet(), func(context.Context, time.Duration) { // the pause after a write: more logs are opened in it
+		for range min(16, shards-next) {
+			reports.add(n, 7, model.ShardLog{Shard: next, Log: model.LogID{1, byte(next)}})
+			next++
+		}
+	})
+	reports.add(n, 7, model.ShardLog{Log: model.LogID{1}})
+	if report(t, c, n, reports, shards); c.writes != 5 {
+		t.Errorf("%d writes for %d logs, 16 of them opened between two writes", c.writes, shards)
 	}
 }
 

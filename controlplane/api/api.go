@@ -41,6 +41,8 @@ type Options struct {
 	Logger *slog.Logger
 	// DurableSupported says that the brokers have storage; without it a stream that asks to be durable is refused.
 	DurableSupported bool
+	// FsyncMode is the brokers' way of making records durable, told with each durable stream; empty: it is not known, and not told.
+	FsyncMode string
 	// Ready says what keeps this instance from serving, nil when nothing does. It must answer within a second or so, and
 	// draining comes before anything else. A nil Ready means always ready.
 	Ready func() *Unready

@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -32,8 +33,8 @@ func TestStreamLife(t *testing.T) {
 		t.Fatalf("read %+v", got)
 	}
 	patched := into[model.Stream](b, "patch", b.do("PATCH", streams+"/orders", token,
-		`{"consistency":"quorum","delivery":"AtMostOnce","durable":true,"retention":{"max_age_seconds":null,"max_size_bytes":1024}}`), 200)
-	made.Consistency, made.Delivery, made.Durable, made.Retention = "Quorum", "AtMostOnce", true, model.Retention{MaxSizeBytes: 1024}
+		`{"consistency":"quorum","delivery":"AtMostOnce","durable":false,"retention":{"max_age_seconds":null,"max_size_bytes":1024}}`), 200)
+	made.Consistency, made.Delivery, made.Retention = "Quorum", "AtMostOnce", model.Retention{MaxSizeBytes: 1024}
 	if patched != made {
 		t.Fatalf("patched to %+v", patched)
 	}
@@ -141,8 +142,22 @@ func TestDurableStreamIsRefusedWhereBrokersHaveNoStorage(t *testing.T) {
 		t.Errorf("detail %v", e.Detail)
 	}
 	into[model.Stream](b, "create ephemeral", b.do("POST", streams, token, `{"stream":"s","durable":false}`), 201)
-	b.fails("patch", b.do("PATCH", streams+"/s", token, `{"durable":true}`), 409, CodeDurableUnsupported, "this broker has no storage directory")
-	into[model.Stream](b, "patch to ephemeral", b.do("PATCH", streams+"/s", token, `{"durable":false}`), 200)
+}
+
+// A stream does not forget what it acknowledged because a field was changed: that takes its removal.
+func TestDurabilityCannotBeChanged(t *testing.T) {
+	b := newBench(t, nil)
+	token := b.admin()
+	for _, durable := range []bool{false, true} {
+		name := fmt.Sprintf("s%v", durable)
+		made := into[model.Stream](b, "create", b.do("POST", streams, token, fmt.Sprintf(`{"stream":%q,"durable":%v}`, name, durable)), 201)
+		b.fails("change", b.do("PATCH", streams+"/"+name, token, fmt.Sprintf(`{"durable":%v,"delivery":"AtMostOnce"}`, !durable)), 400, CodeInvalidRequest,
+			"durable cannot be changed; delete the stream and create it again")
+		if same := into[model.Stream](b, "name what is so", b.do("PATCH", streams+"/"+name, token, fmt.Sprintf(`{"durable":%v}`, durable)), 200); same != made {
+			t.Fatalf("%+v, was %+v", same, made)
+		}
+	}
+	b.fails("no such stream", b.do("PATCH", streams+"/none", token, `{"durable":true}`), 404, CodeNotFound, "stream t1/pay/none")
 }
 
 func TestHeadAnswersLikeGetWithoutBody(t *testing.T) {

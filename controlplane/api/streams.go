@@ -19,36 +19,28 @@ func streamImmutable() []string {
 
 // listStreams serves GET .../streams.
 func (a *api) listStreams(c *call) (reply, error) {
-	return listFamily(c, streamFamily(), a.Store.Streams)
+	return a.shown(listFamily(c, streamFamily(), a.Store.Streams))
 }
 
 // createStream serves POST .../streams: 201 when new, 200 with the existing record when it has the same configuration.
 func (a *api) createStream(c *call) (reply, error) {
-	return createFamily(c, streamFamily(), model.StreamSpec.Record,
+	return a.shown(createFamily(c, streamFamily(), model.StreamSpec.Record,
 		func(ctx context.Context, s model.Stream) (model.Stream, store.Outcome, error) {
 			if err := a.capabilities.Check(s); err != nil {
 				return model.Stream{}, 0, err
 			}
 			return a.Store.CreateStream(ctx, s)
-		})
+		}))
 }
 
 // getStream serves GET .../streams/{stream}.
 func (a *api) getStream(c *call) (reply, error) {
-	return getFamily(c, streamFamily(), a.Store.Stream)
+	return a.shown(getFamily(c, streamFamily(), a.Store.Stream))
 }
 
 // patchStream serves PATCH .../streams/{stream}.
 func (a *api) patchStream(c *call) (reply, error) {
-	return patchFamily(c, streamFamily(), streamImmutable(),
-		func(ctx context.Context, n model.ResourceName, p model.StreamPatch) (model.Stream, error) {
-			if p.Durable != nil {
-				if err := a.capabilities.Check(model.Stream{Durable: *p.Durable}); err != nil {
-					return model.Stream{}, err
-				}
-			}
-			return a.Store.PatchStream(ctx, n, p)
-		})
+	return a.shown(patchFamily(c, streamFamily(), streamImmutable(), a.Store.PatchStream))
 }
 
 // deleteStream serves DELETE .../streams/{stream}.

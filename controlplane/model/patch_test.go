@@ -3,10 +3,13 @@ package model
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 )
 
 // mission 288, mission 290: one bound at a time, unset is the broker's, zero is refused.
+//
+// matrix F6
 func TestRetentionPatchKeepsSetsAndHandsBack(t *testing.T) {
 	base := mustRecord(t, `{"stream":"s","retention":{"max_age_seconds":10,"max_size_bytes":20}}`)
 	for _, c := range []struct {
@@ -56,15 +59,32 @@ func TestRetentionPatchKeepsSetsAndHandsBack(t *testing.T) {
 
 func TestPatchTouchesNothingElse(t *testing.T) {
 	base := mustRecord(t, `{"stream":"s","kind":"Queue","shards":3,"region":"eu","routing":"jump_hash"}`)
-	p := StreamPatch{Consistency: ptr(ConsistencyQuorum), Delivery: ptr(DeliveryAtMostOnce), Durable: ptr(true)}
+	p := StreamPatch{Consistency: ptr(ConsistencyQuorum), Delivery: ptr(DeliveryAtMostOnce), Compress: ptr(true)}
 	got, err := p.Apply(base)
 	want := base
-	want.Consistency, want.Delivery, want.Durable = ConsistencyQuorum, DeliveryAtMostOnce, true
+	want.Consistency, want.Delivery, want.Compress = ConsistencyQuorum, DeliveryAtMostOnce, true
 	if err != nil || got != want {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	if (StreamPatch{Delivery: ptr(Delivery("x"))}).Validate() == nil {
 		t.Fatal("an unknown delivery is accepted")
+	}
+}
+
+// What was acknowledged as durable stays so: there is no patch that lets a stream forget its records.
+func TestDurabilityIsRefusedToChangeAndMayBeNamed(t *testing.T) {
+	for _, durable := range []bool{false, true} {
+		base := mustRecord(t, fmt.Sprintf(`{"stream":"s","durable":%v,"routing":"modulo"}`, durable))
+		if got, err := (StreamPatch{Durable: ptr(durable)}).Apply(base); err != nil || got != base {
+			t.Errorf("durable %v named: %+v, %v", durable, got, err)
+		}
+		p := StreamPatch{Durable: ptr(!durable)}
+		if _, err := p.Apply(base); fieldOf(err) != "durable" {
+			t.Errorf("durable %v changed: %v", durable, err)
+		}
+		if err := p.Validate(); err != nil { // some stream is so
+			t.Errorf("validate durable %v: %v", !durable, err)
+		}
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 )
 
 // StreamPatch changes the mutable fields of a stream. A field that is absent or null keeps its value, except for the
-// two bounds inside Retention: see Bound.
+// two bounds inside Retention: see Bound. Durable may only say what is so already: a durable stream that became ephemeral
+// would lose records that were acknowledged.
 type StreamPatch struct {
 	Consistency *Consistency    `json:"consistency,omitempty"`
 	Delivery    *Delivery       `json:"delivery,omitempty"`
@@ -66,13 +67,12 @@ func (b Bound) apply(field string, stored uint64) (uint64, error) {
 // Apply returns s with the patch applied and validated; s itself does not change. A patch that asks for what is
 // already so returns s and no error.
 func (p StreamPatch) Apply(s Stream) (Stream, error) {
+	if p.Durable != nil && *p.Durable != s.Durable {
+		return Stream{}, &FieldError{Field: "durable", Problem: "cannot be changed", Advice: "delete the stream and create it again, which gives up its records"}
+	}
 	s.Consistency = orDefault(p.Consistency, s.Consistency)
 	s.Delivery = orDefault(p.Delivery, s.Delivery)
-	s.Durable = orDefault(p.Durable, s.Durable)
 	s.Compress = orDefault(p.Compress, s.Compress)
-	if !s.Durable {
-		s.Logs = "" // the broker sets the logs of such a stream aside; made durable again it begins with new ones
-	}
 	if p.Retention != nil {
 		var err error
 		if s.Retention.MaxAgeSeconds, err = p.Retention.MaxAgeSeconds.apply("retention.max_age_seconds", s.Retention.MaxAgeSeconds); err != nil {
@@ -88,10 +88,11 @@ func (p StreamPatch) Apply(s Stream) (Stream, error) {
 	return s, nil
 }
 
-// Validate returns the *FieldError that Apply would return for any stream, so that a request can be refused before it
+// Validate returns the *FieldError that Apply would return for every stream, so that a request can be refused before it
 // is known whether the stream exists.
 func (p StreamPatch) Validate() error {
 	_, err := p.Apply(Stream{TenantID: "t", Namespace: "n", Stream: "s", Incarnation: 1, Kind: StreamKindStream,
-		Shards: 1, ReplicationFactor: 1, Consistency: ConsistencyLeader, Delivery: DeliveryAtLeastOnce, Routing: RoutingModulo})
+		Shards: 1, ReplicationFactor: 1, Consistency: ConsistencyLeader, Delivery: DeliveryAtLeastOnce, Routing: RoutingModulo,
+		Durable: orDefault(p.Durable, false)})
 	return err
 }

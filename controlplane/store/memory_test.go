@@ -50,7 +50,7 @@ func TestDurableStreamIsRefusedWithoutStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 	durable := true
-	if _, err := m.PatchStream(ctx, s.Key(), model.StreamPatch{Durable: &durable}); !errors.Is(err, store.ErrUnsupported) {
+	if _, err := m.PatchStream(ctx, s.Key(), model.StreamPatch{Durable: &durable}); !errors.Is(err, store.ErrInvalid) {
 		t.Fatalf("patch: %v", err)
 	}
 	if got, err := m.Stream(ctx, s.Key()); err != nil || got.Durable {
@@ -104,8 +104,8 @@ func TestChangeHistoryKeepsMemoryFlat(t *testing.T) {
 	}
 	write := func(n int) {
 		for i := range n {
-			durable := i%2 == 0
-			if _, err := m.PatchStream(ctx, key, model.StreamPatch{Durable: &durable}); err != nil {
+			compress := i%2 == 0
+			if _, err := m.PatchStream(ctx, key, model.StreamPatch{Compress: &compress}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -70,7 +70,8 @@ type StreamStore interface {
 	// Streams returns up to limit streams of the namespace with a name above after, by name. Limit must be positive.
 	// ErrNotFound when the namespace does not exist.
 	Streams(ctx context.Context, tenant, namespace, after string, limit int) ([]model.Stream, error)
-	// PatchStream applies p in one step and returns the new record. Errors: ErrInvalid, ErrNotFound, ErrUnsupported.
+	// PatchStream applies p in one step and returns the new record. Errors: ErrInvalid, also for a change of durable, ErrNotFound,
+	// ErrUnsupported.
 	PatchStream(ctx context.Context, name model.ResourceName, p model.StreamPatch) (model.Stream, error)
 	// SetLogs records which log each of some shards of a stream has, as the broker that made or opened it reports, and
 	// returns the new record. Reporting the same again changes nothing. Errors: ErrNotFound; ErrConflict when the name

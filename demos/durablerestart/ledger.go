@@ -34,8 +34,7 @@ func (l *ledger) count() int {
 	return len(l.told)
 }
 
-// countAbove waits until more records are acknowledged than n, and returns how many. A client whose connection to the killed broker has
-// nothing to send notices only after seven seconds that nobody answers.
+// countAbove waits until more records are acknowledged than n, and returns how many.
 func (l *ledger) countAbove(ctx context.Context, n int) (int, error) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
@@ -63,13 +62,40 @@ func record(n uint64) []byte {
 	return append(binary.BigEndian.AppendUint64(nil, n), strings.Repeat("durable ", 15)...)
 }
 
-// begin starts the publishers and the subscriber. stop ends them.
-func (l *ledger) begin(ctx context.Context, at place, publishers int) (stop func(), err error) {
+// seenAll waits until the subscriber has so many records, or has got something wrong, and returns what it has. A client that only listens
+// notices after about four seconds that its broker was killed.
+func (l *ledger) seenAll(ctx context.Context, n int) (seen uint64, wrong string) {
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	for {
+		l.mu.Lock()
+		seen, wrong = l.seen, l.wrong
+		l.mu.Unlock()
+		if wrong != "" || seen >= uint64(n) {
+			return seen, wrong
+		}
+		select {
+		case <-look.C:
+		case <-late.C:
+			return seen, fmt.Sprintf("got %d records, and no more for 30 s", seen)
+		case <-ctx.Done():
+			return seen, "was interrupted"
+		}
+	}
+}
+
+// begin starts the publishers and the subscriber. quiet ends the publishers, stop all.
+func (l *ledger) begin(ctx context.Context, at place, publishers int) (quiet, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var done sync.WaitGroup
+	publishing, hush := context.WithCancel(ctx)
+	var done, published sync.WaitGroup
 	var clients []*client.Client
+	quiet = func() { hush(); published.Wait() }
 	stop = sync.OnceFunc(func() {
 		cancel()
+		quiet()
 		done.Wait()
 		closing, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -83,24 +109,24 @@ func (l *ledger) begin(ctx context.Context, at place, publishers int) (stop func
 		c, err := client.Connect(ctx, o)
 		if err != nil {
 			stop()
-			return nil, err
+			return nil, nil, err
 		}
 		clients = append(clients, c)
 	}
 	sub, err := clients[0].Subscribe(ctx, local.Namespace, streamName, client.SubscribeOptions{From: client.Earliest()})
 	if err != nil {
 		stop()
-		return nil, err
+		return nil, nil, err
 	}
 	done.Go(func() { l.watch(ctx, sub) })
 	for _, c := range clients[1:] {
-		done.Go(func() {
-			for ctx.Err() == nil {
-				l.publish(ctx, c)
+		published.Go(func() {
+			for publishing.Err() == nil {
+				l.publish(publishing, c)
 			}
 		})
 	}
-	return stop, nil
+	return quiet, stop, nil
 }
 
 // publish publishes one batch and notes what became of it.
@@ -168,7 +194,7 @@ func (l *ledger) balance(ctx context.Context, at place) (r report, err error) {
 	defer func() { err = errors.Join(err, c.Close(ctx)) }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r = report{acknowledged: len(l.told), unknown: len(l.unknown), refused: l.refused, seen: l.seen, wrong: l.wrong}
+	r = report{acknowledged: len(l.told), unknown: len(l.unknown), refused: l.refused}
 	where := map[uint64]id.Offset{}
 	for stored, err := range c.ReadRange(ctx, local.Namespace, streamName, client.ReadOptions{}) {
 		if err != nil {
@@ -198,7 +224,7 @@ func (l *ledger) balance(ctx context.Context, at place) (r report, err error) {
 }
 
 func (r report) balanced() bool {
-	return r.acknowledged > 0 && r.missing == 0 && r.moved == 0 && r.twice == 0 && r.broken == 0 && r.wrong == "" && r.seen > 0
+	return r.acknowledged > 0 && r.missing == 0 && r.moved == 0 && r.twice == 0 && r.broken == 0 && r.wrong == "" && r.seen >= uint64(r.there)
 }
 
 func (r report) String() string {

@@ -85,7 +85,7 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 	}
 	defer func() { b.kill() }()
 	l := newLedger()
-	stop, err := l.begin(ctx, b.place, o.publishers)
+	quiet, stop, err := l.begin(ctx, b.place, o.publishers)
 	if err != nil {
 		return false, err
 	}
@@ -109,7 +109,7 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 		return false, err
 	}
 	wait(ctx, o.between)
-	stop()
+	quiet()
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -117,6 +117,7 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 	if err != nil {
 		return false, err
 	}
+	r.seen, r.wrong = l.seenAll(ctx, r.there)
 	fmt.Fprintf(out, "\n%s", r)
 	return r.balanced(), nil
 }

@@ -25,11 +25,20 @@ type Comparison struct {
 	Label  string
 	Figure Figure
 	Of, By int // indices of cases
+	// With, when not nil, makes of By's figure and that of a third case what Of is divided by.
+	With *Joint
 	// Target is what the ratio is to reach, or, with AtMost, not to exceed; 0: no target.
 	Target float64
 	AtMost bool
 	// Optional leaves the comparison out when a round lacks the figure.
 	Optional bool
+}
+
+// Joint is a third case of a comparison.
+type Joint struct {
+	Case  int
+	Label string // of what it makes of the two
+	Make  func(by, with float64) float64
 }
 
 // Experiment is a set of cases that are measured in turn.
@@ -150,8 +159,15 @@ func figuresOf(rounds []Result) map[Figure]Spread {
 func (c Comparison) report(cases []CaseReport) (r RatioReport, known bool) {
 	of, by := cases[c.Of], cases[c.By]
 	r = RatioReport{Label: c.Label, Figure: c.Figure, Of: of.Label, By: by.Label, Target: c.Target, AtMost: c.AtMost}
+	if c.With != nil {
+		r.By = c.With.Label
+	}
 	for i := range of.Rounds {
-		v := c.Figure.of(of.Rounds[i]) / c.Figure.of(by.Rounds[i])
+		beside := c.Figure.of(by.Rounds[i])
+		if c.With != nil {
+			beside = c.With.Make(beside, c.Figure.of(cases[c.With.Case].Rounds[i]))
+		}
+		v := c.Figure.of(of.Rounds[i]) / beside
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return r, false
 		}

@@ -19,7 +19,8 @@ type Callers struct {
 
 // CallLoad lets every caller call again as soon as it was answered: a closed loop with as many requests under way as callers.
 type CallLoad struct {
-	Payload int // bytes of a request, for the report
+	Payload int // bytes of a record, for the report
+	Records int // of a request; 0 is one
 }
 
 // Run measures the load on the callers that open makes, and closes them.
@@ -48,13 +49,14 @@ func (l CallLoad) Run(ctx context.Context, timing Timing, meter Meter, open func
 	if err != nil {
 		return Result{}, err
 	}
-	r := rates(s, s.units, l.Payload)
+	records := uint64(max(1, l.Records))
+	r := rates(s, s.units*records, l.Payload)
 	r.Lost = ptr(uint64(0)) // every answer came
 	latencies := NewLatencies()
 	for _, c := range all {
 		latencies.Merge(c.latencies)
 		r.refused(c.refused, c.first)
-		r.Sent += c.n
+		r.Sent += c.n * records
 	}
 	r.Latency = latencies.Summary()
 	return r, nil

@@ -74,6 +74,11 @@ func (r Report) markdown(b *strings.Builder) {
 			c.spread(2, func(r Result) *float64 { return r.GeneratorCPU }), c.spread(2, func(r Result) *float64 { return r.ServerCPU }))
 	}
 	r.markdownCosts(b)
+	for _, c := range r.Cases {
+		if p, known := c.Figure[PerSync]; known {
+			fmt.Fprintf(b, "\nRecords per sync, %s: %s.\n", c.Label, p.text(1))
+		}
+	}
 	for _, n := range r.AllNotes() {
 		fmt.Fprintf(b, "\nNote: %s.\n", n)
 	}

@@ -20,6 +20,8 @@ type ServerUsage struct {
 	Published      *uint64        // records taken from publishers
 	DroppedPublish *uint64        // unacknowledged batches dropped because a queue was full
 	DroppedReads   *uint64        // records that slow subscribers lost
+	Syncs          *uint64        // of durable logs
+	Synced         *uint64        // records that these made durable
 	GOMAXPROCS     *int
 }
 
@@ -115,6 +117,9 @@ var wantedMetrics = map[string]func(*ServerUsage, float64){
 	},
 	"felix_published_records_total": func(u *ServerUsage, v float64) { u.Published = whole(v) },
 	"felix_subscribe_dropped_total": func(u *ServerUsage, v float64) { u.DroppedReads = whole(v) },
+
+	"felix_storage_sync_batch_appends_count": func(u *ServerUsage, v float64) { u.Syncs = whole(v) },
+	"felix_storage_sync_batch_appends_sum":   func(u *ServerUsage, v float64) { u.Synced = whole(v) },
 	droppedPublishes: func(u *ServerUsage, v float64) {
 		if u.DroppedPublish == nil {
 			u.DroppedPublish = new(uint64)

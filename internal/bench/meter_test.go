@@ -15,6 +15,9 @@ felix_tenant_publish_queue_full_total{action="dropped",tenant="acme"} 1
 felix_tenant_publish_queue_full_total{action="dropped",tenant="a tenant"} 2
 felix_tenant_publish_queue_full_total{action="refused",tenant="acme"} 99
 felix_subscribe_dropped_total 0
+felix_storage_sync_batch_appends_bucket{le="1"} 1
+felix_storage_sync_batch_appends_sum 640
+felix_storage_sync_batch_appends_count 20
 go_sched_gomaxprocs_threads 2
 process_cpu_seconds_total 12.5
 process_open_fds 1e+01 1700000000
@@ -26,7 +29,8 @@ func TestMetricsAreReadAsTheyStand(t *testing.T) {
 		t.Fatal(err)
 	}
 	if u.CPU == nil || *u.CPU != 12500*time.Millisecond || u.GOMAXPROCS == nil || *u.GOMAXPROCS != 2 ||
-		u.Published == nil || *u.Published != 12345678 || u.DroppedPublish == nil || *u.DroppedPublish != 3 || u.DroppedReads == nil || *u.DroppedReads != 0 {
+		u.Published == nil || *u.Published != 12345678 || u.DroppedPublish == nil || *u.DroppedPublish != 3 || u.DroppedReads == nil || *u.DroppedReads != 0 ||
+		u.Syncs == nil || *u.Syncs != 20 || u.Synced == nil || *u.Synced != 640 {
 		t.Fatalf("got %+v", u)
 	}
 }
@@ -40,7 +44,7 @@ func TestABrokerWithoutALineOfDroppedPublishesDroppedNone(t *testing.T) {
 
 func TestMetricsThatAreMissingAreUnknownAndNotZero(t *testing.T) {
 	u, err := readMetrics(strings.NewReader("some_other_total 5\n"))
-	if err != nil || u.CPU != nil || u.GOMAXPROCS != nil || u.Published != nil || u.DroppedPublish != nil || u.DroppedReads != nil {
+	if err != nil || u.CPU != nil || u.GOMAXPROCS != nil || u.Published != nil || u.DroppedPublish != nil || u.DroppedReads != nil || u.Syncs != nil || u.Synced != nil {
 		t.Fatalf("got %+v, %v", u, err)
 	}
 }

@@ -28,6 +28,9 @@ type Result struct {
 	ServerCPU    *float64 `json:"server_cpus"`
 	ServerProcs  *int     `json:"server_gomaxprocs,omitempty"`
 
+	// RecordsPerSync is how many records one sync of the broker made durable, warm-up included; null: not known, or nothing was synced.
+	RecordsPerSync *float64 `json:"records_per_sync,omitempty"`
+
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -38,8 +41,16 @@ func rates(s stretch, records uint64, payload int) Result {
 		RecordsPerSecond: float64(records) / s.seconds,
 		MBPerSecond:      float64(records) * float64(payload) / s.seconds / 1e6,
 		GeneratorCPU:     s.generator, ServerCPU: s.server, ServerProcs: s.after.GOMAXPROCS,
-		Notes: dropNotes(s.before, s.after),
+		RecordsPerSync: perSync(s.before, s.after), Notes: dropNotes(s.before, s.after),
 	}
+}
+
+// perSync is how many records one sync made durable between two looks at a broker.
+func perSync(before, after ServerUsage) *float64 {
+	if before.Syncs == nil || before.Synced == nil || after.Syncs == nil || after.Synced == nil || *after.Syncs <= *before.Syncs {
+		return nil
+	}
+	return ptr(float64(*after.Synced-*before.Synced) / float64(*after.Syncs-*before.Syncs))
 }
 
 // dropNotes repeats what the broker says that it dropped between two looks at it.
@@ -94,10 +105,12 @@ const (
 	// tell on which side of the connection it goes.
 	ServerCost    Figure = "server CPU us per record"
 	GeneratorCost Figure = "generator CPU us per record"
+	// PerSync is records that one sync made durable.
+	PerSync Figure = "records per sync"
 )
 
 // allFigures are those that a report lists, in order.
-func allFigures() []Figure { return []Figure{Rate, P50, P99, ServerCost, GeneratorCost} }
+func allFigures() []Figure { return []Figure{Rate, P50, P99, ServerCost, GeneratorCost, PerSync} }
 
 // of returns the figure; NaN when the result does not have it.
 func (f Figure) of(r Result) float64 {
@@ -116,6 +129,11 @@ func (f Figure) of(r Result) float64 {
 		return r.cost(r.ServerCPU)
 	case GeneratorCost:
 		return r.cost(r.GeneratorCPU)
+	case PerSync:
+		if r.RecordsPerSync == nil {
+			return math.NaN()
+		}
+		return *r.RecordsPerSync
 	}
 	panic("bench: no figure " + string(f))
 }

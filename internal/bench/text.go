@@ -62,7 +62,7 @@ func (c CaseReport) summary() string {
 	if p, ok := c.Figure[P99]; ok {
 		parts = append(parts, "p99 "+p.text(1)+" us")
 	}
-	for _, f := range []Figure{ServerCost, GeneratorCost} {
+	for _, f := range []Figure{ServerCost, GeneratorCost, PerSync} {
 		if p, ok := c.Figure[f]; ok {
 			parts = append(parts, string(f)+" "+p.text(2))
 		}

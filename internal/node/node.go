@@ -43,7 +43,9 @@ type Limits struct {
 	// is acknowledged may be lost with the node then. AckWait is how long a client waits for the outcome of a durable publish at most.
 	AckAtClaim bool
 	AckWait    time.Duration
-	Delivery   sessionactor.Delivery
+	// ReadRecords is how many records of a durable stream one read of a range gets at most.
+	ReadRecords int
+	Delivery    sessionactor.Delivery
 }
 
 // DefaultLimits are the documented defaults.
@@ -53,7 +55,7 @@ func DefaultLimits() Limits {
 		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
 		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
 		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, AckWait: sessionactor.DefaultOptions().AckWait,
-		Delivery: sessionactor.DefaultDelivery(),
+		ReadRecords: sessionactor.DefaultOptions().ReadRecords, Delivery: sessionactor.DefaultDelivery(),
 	}
 }
 
@@ -153,6 +155,7 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
 	o.Delivery = n.opts.Limits.Delivery
 	o.AckAtClaim, o.AckWait = n.opts.Limits.AckAtClaim, n.opts.Limits.AckWait
+	o.ReadRecords = n.opts.Limits.ReadRecords
 	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
 	if n.opts.ProducerIDs != nil {
 		o.ProducerIDs = sessionactor.NewProducerIDs(n.opts.ProducerIDs)

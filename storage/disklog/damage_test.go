@@ -29,6 +29,7 @@ func (r *rig) flip(name string, at int64) {
 	}
 }
 
+// field case DUR-03; matrix B16
 func TestDamageInASealedSegmentIsRefusedAtOpenAndNamedByAReader(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), nil)
 	l, _ := r.open(testSpec)
@@ -67,6 +68,7 @@ func TestDamageInASealedSegmentIsRefusedAtOpenAndNamedByAReader(t *testing.T) {
 	same(t, all(t, l), list)
 }
 
+// matrix C5
 func TestAnIndexIsNeverTrusted(t *testing.T) {
 	for what, spoil := range map[string]func(r *rig, l *Log, index string){
 		"missing": func(r *rig, l *Log, index string) { r.fs.Remove(index) },
@@ -103,6 +105,7 @@ func TestAnIndexIsNeverTrusted(t *testing.T) {
 	}
 }
 
+// matrix C10
 func TestOpenSegmentsAreBoundedAndNoneIsClosedUnderARead(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRig(t, mem, func(o *Options) { o.OpenSealed = 2 })
@@ -126,6 +129,7 @@ func TestOpenSegmentsAreBoundedAndNoneIsClosedUnderARead(t *testing.T) {
 	}
 }
 
+// matrix A25
 func TestAPageHoldsWholeBatchesWithinItsBounds(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), func(o *Options) { o.SegmentBytes = 1 << 20 })
 	l, _ := r.open(testSpec)
@@ -160,6 +164,7 @@ func TestAPageHoldsWholeBatchesWithinItsBounds(t *testing.T) {
 	}
 }
 
+// matrix A24
 func TestALargeAppendGetsASegmentOfItsOwn(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), nil)
 	l, _ := r.open(testSpec)
@@ -176,6 +181,7 @@ func TestALargeAppendGetsASegmentOfItsOwn(t *testing.T) {
 	same(t, all(t, l), list)
 }
 
+// matrix M7
 func TestAGenerationIsThereAfterItWasReported(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRig(t, mem, nil)

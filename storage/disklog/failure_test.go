@@ -27,6 +27,7 @@ func (r *rig) append(l *Log, seq uint64, base id.Offset) *batch.Batch {
 	return b
 }
 
+// matrix E1
 func TestAFailedSyncPoisonsTheLogUntilARestart(t *testing.T) {
 	r, fault, mem := faulty(t, nil)
 	l, n := r.open(testSpec)
@@ -73,6 +74,7 @@ func TestAFailedSyncPoisonsTheLogUntilARestart(t *testing.T) {
 	r.close(l)
 }
 
+// field case DUR-08; matrix E5, E6
 func TestAnySyncThatFailsPoisons(t *testing.T) {
 	for what, c := range map[string]struct {
 		rule vfs.Rule
@@ -124,6 +126,7 @@ func (r *rig) rest() {
 	r.exec.Run()
 }
 
+// matrix E9, E17
 func TestAFailedWriteTakesNoOffsetsAndTheNextAppendLandsThere(t *testing.T) {
 	for what, rule := range map[string]vfs.Rule{
 		"no space": {Err: syscall.ENOSPC, Short: true}, "quota": {Err: syscall.EDQUOT}, "io": {Err: syscall.EIO, Short: true}, "short": {Short: true},
@@ -186,6 +189,7 @@ func TestAWriteThatFailsIsToldAfterWhatCameBeforeIt(t *testing.T) {
 	}
 }
 
+// matrix E10
 func TestAWriteThatCannotBeCutOffStopsWritingUntilARestart(t *testing.T) {
 	r, fault, mem := faulty(t, nil)
 	l, n := r.open(testSpec)
@@ -249,6 +253,7 @@ func TestAFullDiskRefusesAppendsUntilThereIsRoom(t *testing.T) {
 	same(t, all(t, l), want)
 }
 
+// matrix E11
 func TestARollWithoutSpaceRefusesTheAppendAndLeavesNoStrayFile(t *testing.T) {
 	for _, call := range []vfs.Call{vfs.CallCreate, vfs.CallWrite} {
 		r, fault, mem := faulty(t, nil)
@@ -282,6 +287,7 @@ func TestARollWithoutSpaceRefusesTheAppendAndLeavesNoStrayFile(t *testing.T) {
 	}
 }
 
+// matrix E12
 func TestALogIsMadeOnceThereIsRoom(t *testing.T) {
 	for i := 1; i <= 4; i++ {
 		r, fault, _ := faulty(t, nil)
@@ -300,6 +306,7 @@ func TestALogIsMadeOnceThereIsRoom(t *testing.T) {
 	}
 }
 
+// matrix E8
 func TestASyncThatHangsStopsNoWritesUpToABound(t *testing.T) {
 	r, _, _ := faulty(t, func(o *Options) {
 		o.Fsync, o.UnsyncedBytes, o.SegmentBytes = Periodic, 4000, 1<<20
@@ -352,6 +359,7 @@ func TestOneSyncCoversAllThatIsWrittenWhenItBegins(t *testing.T) {
 	}
 }
 
+// matrix E18, E19
 func TestReadsThatFailLeaveTheLogAsItIs(t *testing.T) {
 	r, fault, _ := faulty(t, nil)
 	l, n := r.open(testSpec)

@@ -49,6 +49,7 @@ type Log struct {
 	poisoned bool
 
 	segs    []segmentMeta // oldest first; the last one is being written, unless it is sealed
+	behind  int           // segments dropped from the head of segs since its memory was last given back
 	cuts    uint64        // how often segments were cut or replaced: a read that saw it move begins again
 	written uint64        // bytes appended since the log was opened
 	synced  uint64        // of them, those known to be durable

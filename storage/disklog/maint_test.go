@@ -34,6 +34,7 @@ func (l *Log) segments() []segmentMeta {
 	return append([]segmentMeta(nil), l.segs...)
 }
 
+// matrix F10
 func TestRetentionRemovesWholeSegmentsFromTheHeadBelowTheFloor(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), nil)
 	l, _ := r.open(testSpec)
@@ -75,6 +76,7 @@ func TestRetentionRemovesWholeSegmentsFromTheHeadBelowTheFloor(t *testing.T) {
 	same(t, all(t, l), rest)
 }
 
+// matrix F8
 func TestRetentionGoesByTheAgeOfRecords(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), nil)
 	l, _ := r.open(testSpec)
@@ -91,6 +93,7 @@ func TestRetentionGoesByTheAgeOfRecords(t *testing.T) {
 	}
 }
 
+// matrix F12, J8
 func TestACutDropsWhatFollowsAndIsRefusedBelowTheCommitOffset(t *testing.T) {
 	r := newRig(t, vfs.NewMem(), nil)
 	l, n := r.open(testSpec)
@@ -168,6 +171,7 @@ func TestAResetGoesOnAtItsBase(t *testing.T) {
 	same(t, all(t, l), list)
 }
 
+// field case OPS-11
 func TestAnIdleLogHoldsNoFileAndNoTimer(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRig(t, mem, nil)
@@ -194,6 +198,7 @@ func TestAnIdleLogHoldsNoFileAndNoTimer(t *testing.T) {
 	same(t, all(t, l), list)
 }
 
+// matrix M12, L3
 func TestSnapshotsAreKeptAndOnesOfLostRecordsAreNot(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRig(t, mem, func(o *Options) { o.Fsync = None })
@@ -298,6 +303,7 @@ func TestALogThatMustBeThereIsNotStartedAnew(t *testing.T) {
 	}
 }
 
+// matrix E21
 func TestAStoreHasOneOwner(t *testing.T) {
 	mem := vfs.NewMem()
 	mem.Mkdir("photos")

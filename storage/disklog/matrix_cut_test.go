@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func everyCrash(mem *vfs.Mem, limit int, f func(*vfs.Mem)) {
 // Power goes at each operation of a retention run, of a cut and of a reset, with every set of changes that can have reached the disk: the
 // log opens without help, begins and ends where it may, and has everything that was not to go.
 //
-// field case DUR-10; matrix F1, F11, F13, B5
+// field case DUR-10; matrix F1, F11, F13, B5, J8
 func TestDUR10_APowerCutOfRetentionCutOrResetLeavesALogThatOpens(t *testing.T) {
 	mem := vfs.NewMem()
 	p := boot(t, mem)
@@ -156,7 +157,7 @@ func among(o id.Offset, list []id.Offset) bool {
 
 // A head that is missing, although retention did not take it, is never taken for a shorter log.
 //
-// matrix F2, B12
+// field case DUR-04 (one copy); matrix F2, B12
 func TestF2_AMissingHeadIsRefused(t *testing.T) {
 	mem := vfs.NewMem()
 	p := boot(t, mem)
@@ -305,4 +306,66 @@ func TestSTR11_RetentionKeepsWhatIsNotCommitted(t *testing.T) {
 		t.Fatalf("a cut below the commit offset: %v", n.failed[1])
 	}
 	holds(t, l, list[begins[2]:])
+}
+
+// Retention needs no room: on a full disk it removes what it may, and the next append lands.
+//
+// field case OPS-01
+func TestOPS01_RetentionRunsOnAFullDisk(t *testing.T) {
+	mem := vfs.NewMem()
+	p := boot(t, mem)
+	l, n := p.open(orders())
+	list := p.write(l, repeat(60, 480)...)
+	p.rest() // no file is open, so that all has to be opened on the full disk
+	mem.SetCapacity(0)
+	next := list[len(list)-1].End()
+	l.Append(100, []*batch.Batch{made(next, 4000, 0)})
+	p.exec.Run()
+	if !vfs.IsNoSpace(n.failed[100]) {
+		t.Fatalf("an append to a full disk: %+v", n)
+	}
+	used := mem.Used()
+	l.SetRetention(disklog.Retention{Bytes: 12 << 10})
+	removed, _, err := l.Retain(0, next, 1<<30)
+	if err != nil || removed.Segments < 3 {
+		t.Fatalf("retention on a full disk: %+v, %v", removed, err)
+	}
+	mem.SetCapacity(used)
+	more := p.write(l, 4000)
+	if n.persisted != uint64(more[0].Base)+1 || len(n.poisoned) > 0 {
+		t.Fatalf("an append after retention: %+v", n)
+	}
+	base, _, _ := l.Bounds()
+	want := append(list[base:len(list):len(list)], more...)
+	holds(t, l, want)
+	p.stop(l)
+	mem.SetCapacity(0) // and a start on a full disk
+	p = boot(t, mem)
+	l, _ = p.open(orders())
+	holds(t, l, want)
+}
+
+// Removing one of very many segments costs what removing one of a few costs.
+//
+// field case OPS-15
+func TestOPS15_RemovingASegmentCostsNoMoreInALargeLog(t *testing.T) {
+	perSegment := func(segments int) uint64 {
+		p := boot(t, vfs.NewMem())
+		l, _ := p.open(orders())
+		p.write(l, repeat(segments+1, 4000)...)
+		l.SetRetention(disklog.Retention{Bytes: 1})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		removed, _, err := l.Retain(0, tailOf(l), 1<<40)
+		runtime.ReadMemStats(&after)
+		if err != nil || removed.Segments != segments {
+			t.Fatal(removed, err)
+		}
+		return (after.TotalAlloc - before.TotalAlloc) / uint64(segments)
+	}
+	few, many := perSegment(100), perSegment(3000)
+	t.Logf("%d bytes for one of 100, %d for one of 3000", few, many)
+	if many > 3*few {
+		t.Errorf("%d bytes for one of 100, %d for one of 3000", few, many)
+	}
 }

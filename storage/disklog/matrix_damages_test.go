@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/felixd/felixd/internal/effort"
+	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/segment"
@@ -236,11 +236,11 @@ func (v *victim) verdict(t testing.TB, disk *vfs.Mem, mode disklog.VerifyMode) (
 // One damage to one file of a store, from a flipped bit to a file in another's place: each log refuses by type, or its reader does, or every
 // record that was acknowledged is there as it was and nothing else is.
 //
-// matrix A7, A8, A10, A18, A20, A21, A22, B4, B12, B13, B15, B16, C3, C4, C5, C6, C7, C8, M1, M2, M5, M7, L1, L7, L14; mission 278
+// matrix A7, A8, A10, A18, A20, A21, A22, B4, B12, B13, B15, B16, C3, C4, C5, C6, C7, C8, M1, M2, M5, M7, L1, L5, L7, L14; field case DUR-04 (one copy); mission 278
 func TestNoSingleDamageToAStoreIsServedAsData(t *testing.T) {
 	const perLife = 50
 	counts, refusals, opened := map[string]int{}, 0, 0
-	for left, seed := effort.Size("store_damages"), uint64(0); left > 0; seed++ {
+	for left, seed := testkit.Size("store_damages"), uint64(0); left > 0; seed++ {
 		v := life(t, seed)
 		if refused, wrong := v.verdict(t, v.disk.Clone(), disklog.VerifyFull); refused || wrong != "" {
 			t.Fatalf("seed %d, without any damage: %v, %s", seed, refused, wrong)

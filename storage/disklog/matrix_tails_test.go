@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/felixd/felixd/internal/effort"
+	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
@@ -48,7 +48,7 @@ func TestDUR05_ATailTornAtAnyByteIsCutToTheLastWholeBatch(t *testing.T) {
 	if ends[3] != len(whole) {
 		t.Fatalf("the file has %d bytes, its batches end at %v", len(whole), ends)
 	}
-	stride := max(1, (len(whole)-promised)/effort.Size("torn_positions"))
+	stride := max(1, (len(whole)-promised)/testkit.Size("torn_positions"))
 	for cut := promised; cut <= len(whole); cut += stride {
 		for _, zeros := range []int{0, len(whole) - cut} {
 			torn := append(whole[:cut:cut], make([]byte, zeros)...)
@@ -79,7 +79,7 @@ func TestDUR05_ATailTornAtAnyByteIsCutToTheLastWholeBatch(t *testing.T) {
 // Indexes, the mark and snapshots are lost, emptied, cut, overwritten or replaced by older ones, alone and in random combinations: all
 // records are there, and look-ups by time and by offset answer as before.
 //
-// field case DUR-06; matrix C1, C2, C4, C6, C7, M1, M2, M12
+// field case DUR-06; matrix C1, C2, C4, C6, C7, M1, M2, M8, M12
 func TestDUR06_SideFilesCanBeLostEmptiedOrStale(t *testing.T) {
 	mem := vfs.NewMem()
 	p := boot(t, mem)
@@ -146,6 +146,9 @@ func TestDUR06_SideFilesCanBeLostEmptiedOrStale(t *testing.T) {
 		l, _ := q.open(orders())
 		if have, err := everything(l); err != nil || differ(have, list) != "" {
 			t.Fatalf("%s: %v, %s", what, err, differ(have, list))
+		}
+		if g := l.Generation(); g != 0 { // no replica file was ever written
+			t.Fatalf("%s: generation %d", what, g)
 		}
 		for at := id.Offset(0); at < 220; at += 13 {
 			page, err := l.Read(context.Background(), at, 220, 1, 1, nil)

@@ -45,6 +45,7 @@ func reopenTwice(t *testing.T, image *vfs.Mem) (*rig, *Log) {
 	return r, l
 }
 
+// matrix B5
 func TestAKillBeforeTheNameOfANewSegmentIsSyncedLosesNothing(t *testing.T) {
 	mem := vfs.NewMem()
 	r := newRig(t, mem, nil)

@@ -86,10 +86,19 @@ func (l *Log) removeHead(m *segmentMeta) error {
 		return err
 	}
 	l.mu.Lock()
-	l.segs = append([]segmentMeta(nil), l.segs[1:]...)
+	l.forgetHead()
 	l.base.Store(uint64(l.segs[0].base))
 	l.mu.Unlock()
 	l.store.files.forget(l, m.id)
 	fs.Remove(l.path(segment.IndexName(m.id))) // opening removes it otherwise
 	return nil
+}
+
+// forgetHead drops the oldest segment from the list. What the list leaves behind in memory is given back once it is as much as what stays, so
+// that one of very many segments costs no more than one of a few. l.mu is held.
+func (l *Log) forgetHead() {
+	l.segs = l.segs[1:]
+	if l.behind++; l.behind >= len(l.segs) {
+		l.segs, l.behind = append([]segmentMeta(nil), l.segs...), 0
+	}
 }

@@ -11,7 +11,6 @@ import (
 type place struct {
 	shard    string // as errors call it
 	dir      string
-	device   uint64
 	log      id.LogID
 	salt     segment.Salt
 	nameHash uint64

@@ -77,7 +77,7 @@ func TestFullDiskTakesWhatFitsAndRecovers(t *testing.T) {
 		t.Fatalf("a write that needs no room: %v", err)
 	}
 	must(t, f.Truncate(pageSize))
-	n, err = f.WriteAt(make([]byte, 2*pageSize), pageSize)
+	_, err = f.WriteAt(make([]byte, 2*pageSize), pageSize)
 	must(t, err)
 	m.SetCapacity(pageSize) // below what is there
 	if n, err = f.WriteAt([]byte("x"), 10*pageSize); n != 0 || !IsNoSpace(err) {

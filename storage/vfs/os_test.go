@@ -103,6 +103,8 @@ func TestReservedBlocksGoWithTruncate(t *testing.T) {
 }
 
 // The lock is the process's: a second process is refused, and a killed one leaves a file that holds nothing.
+//
+// matrix E22
 func TestLockEndsWithItsProcess(t *testing.T) {
 	if root := os.Getenv("VFS_TEST_LOCK_ROOT"); root != "" {
 		holdLock(root)

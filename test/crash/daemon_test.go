@@ -2,7 +2,6 @@ package crash
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -147,21 +146,6 @@ func (d *daemon) stop() {
 		<-d.ended
 	}
 	d.cmd = nil
-}
-
-// call makes an API request as the administrator; it must be answered with 2xx.
-func (d *daemon) call(method, path, body string) string {
-	d.t.Helper()
-	r := must(http.NewRequest(method, d.API+path, bytes.NewBufferString(body)))(d.t)
-	r.Header.Set("Authorization", "Bearer "+d.Admin)
-	r.Header.Set("Content-Type", "application/json")
-	answer := must(d.http.Do(r))(d.t)
-	defer func() { _ = answer.Body.Close() }()
-	text := string(must(io.ReadAll(io.LimitReader(answer.Body, 1<<20)))(d.t))
-	if answer.StatusCode/100 != 2 {
-		d.t.Fatalf("%s %s: %d %s", method, path, answer.StatusCode, text)
-	}
-	return text
 }
 
 // metrics is the page of metrics.

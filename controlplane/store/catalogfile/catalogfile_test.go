@@ -173,6 +173,7 @@ func diskWith(t *testing.T, text []byte) *vfs.Mem {
 	return disk
 }
 
+// field case DUR-16, OPS-05
 func TestAFileThatCannotBeReadIsRefusedAndLeftAlone(t *testing.T) {
 	disk := vfs.NewMem()
 	fill(t, open(t, disk))

@@ -15,15 +15,15 @@ import (
 
 // writes is a run of writes of every kind, each of which changes something.
 func writes(m store.Store) []func() error {
-	ctx, durable := context.Background(), true
+	ctx, compress := context.Background(), true
 	stream := model.Stream{TenantID: "t", Namespace: "n", Stream: "s", Incarnation: 5, Kind: model.StreamKindStream, Shards: 1, ReplicationFactor: 1,
-		Consistency: model.ConsistencyLeader, Delivery: model.DeliveryAtLeastOnce}
+		Consistency: model.ConsistencyLeader, Delivery: model.DeliveryAtLeastOnce, Durable: true}
 	return []func() error{
 		func() error { return m.CreateTenant(ctx, model.Tenant{TenantID: "t", DisplayName: "T"}) },
 		func() error { return m.CreateNamespace(ctx, model.Namespace{TenantID: "t", Namespace: "n"}) },
 		func() error { _, _, err := m.CreateStream(ctx, stream); return err },
 		func() error {
-			_, err := m.PatchStream(ctx, stream.Key(), model.StreamPatch{Durable: &durable})
+			_, err := m.PatchStream(ctx, stream.Key(), model.StreamPatch{Compress: &compress})
 			return err
 		},
 		func() error {
@@ -35,6 +35,8 @@ func writes(m store.Store) []func() error {
 }
 
 // A crash at any step of any write leaves the catalog before that write or the one after it; what was answered is there.
+//
+// field case DUR-14; matrix M10
 func TestACrashAtAnyStepLeavesTheOldCatalogOrTheNew(t *testing.T) {
 	disk := vfs.NewMem()
 	m := open(t, disk)
@@ -94,6 +96,8 @@ func TestWhatACrashLeavesDoesNotHinderTheNextWrite(t *testing.T) {
 }
 
 // A crash in the very first write leaves no catalog or the whole of it.
+//
+// field case DUR-09
 func TestACrashInTheFirstWriteIsAStartFromNothing(t *testing.T) {
 	disk := vfs.NewMem()
 	var left []*vfs.Mem

@@ -75,8 +75,8 @@ func sequence(t *testing.T, s store.Store) {
 	}
 	ctx := seed(t, s)
 	mustCreateStream(ctx, t, s, name("t1", "a", "s"), 1)
-	durable := true
-	_, err = s.PatchStream(ctx, name("t1", "a", "s"), model.StreamPatch{Durable: &durable})
+	compress := true
+	_, err = s.PatchStream(ctx, name("t1", "a", "s"), model.StreamPatch{Compress: &compress})
 	want(t, "patch", err, nil)
 	want(t, "delete", s.DeleteStream(ctx, name("t1", "a", "s")), nil)
 	checkHistory(ctx, t, s, 0, "created tenant t1//", "created tenant t2//", "created namespace t1/a/", "created namespace t1/b/",
@@ -290,10 +290,10 @@ func compaction(t *testing.T, s store.Store) {
 	n := name("t1", "a", "s")
 	mustCreateStream(ctx, t, s, n, 1)
 	first := last(ctx, t, s)
-	durable := false
+	compress := false
 	for i := 0; ; i++ {
-		durable = !durable
-		_, err := s.PatchStream(ctx, n, model.StreamPatch{Durable: &durable})
+		compress = !compress
+		_, err := s.PatchStream(ctx, n, model.StreamPatch{Compress: &compress})
 		want(t, "patch", err, nil)
 		if _, err = s.Changes(ctx, model.KindStreams, first, 1); err != nil {
 			want(t, "changes of long ago", err, store.ErrCompacted)

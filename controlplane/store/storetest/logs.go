@@ -51,21 +51,26 @@ func logsReported(t *testing.T, s store.Store) {
 	logsEnd(t, s, n)
 }
 
-// logsEnd: a stream that stops being durable, or that is deleted, has no logs any more.
+// logsEnd: an ephemeral stream never has logs, a durable one has them until it is deleted.
 func logsEnd(t *testing.T, s store.Store, n model.ResourceName) {
 	ctx := t.Context()
+	was, err := s.Stream(ctx, n)
+	want(t, "read", err, nil)
 	for _, durable := range []bool{false, true} {
-		got, err := s.PatchStream(ctx, n, model.StreamPatch{Durable: &durable})
-		want(t, "patch", err, nil)
-		if got.Logs != "" {
-			t.Fatalf("patched to durable %v it has the logs %x", durable, got.Logs)
-		}
-		if _, err = s.SetLogs(ctx, n, 5, []model.ShardLog{{Shard: 0, Log: model.LogID{7}}}); !durable {
-			want(t, "report for a stream that is not durable", err, store.ErrConflict)
+		_, err := s.PatchStream(ctx, n, model.StreamPatch{Durable: &durable})
+		if durable {
+			want(t, "patch to what is so", err, nil)
 		} else {
-			want(t, "report", err, nil)
+			want(t, "patch to ephemeral", err, store.ErrInvalid)
+		}
+		if stored, err := s.Stream(ctx, n); err != nil || stored != was {
+			t.Fatalf("patched to durable %v it is %+v, %v", durable, stored, err)
 		}
 	}
+	e := name("t1", "a", "ephemeral")
+	mustCreateStream(ctx, t, s, e, 6)
+	_, err = s.SetLogs(ctx, e, 6, []model.ShardLog{{Shard: 0, Log: model.LogID{7}}})
+	want(t, "report for a stream that is not durable", err, store.ErrConflict)
 	want(t, "delete", s.DeleteStream(ctx, n), nil)
 	again := stream(n, 8)
 	again.Durable = true

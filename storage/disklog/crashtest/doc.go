@@ -26,7 +26,10 @@ type Options struct {
 	Stride  int
 	Fsync   disklog.FsyncMode
 	Disrupt bool // the history has cuts, resets, retention, compression and restarts, and not only appends
+	Defect  Defect
 	Faults  bool // calls of the disk fail now and then, with no space and worse
+	// Seen are images that were opened before, by other runs, and are not opened again; this run adds its own. Nil: none.
+	Seen map[uint64]bool
 }
 
 // Result says what a campaign went through.
@@ -40,4 +43,7 @@ type Result struct {
 	Restarts   int
 	Refused    int // appends and others that a failed write refused
 	Poisoned   int // logs that a failed sync ended
+	DirSyncs   int // syncs of directories
+	// Kinds is how many of the distinct disks came from each kind of operation: of the history, and of the disk during it.
+	Kinds map[string]int
 }

@@ -16,7 +16,8 @@ type campaign struct {
 	rng    *rand.Rand // chooses the history
 	crash  *rand.Rand // chooses what power cuts take
 	disk   *vfs.Mem
-	fault  *vfs.Fault // in front of it
+	lazy   *lazy      // in front of it
+	fault  *vfs.Fault // in front of that
 	broken bool       // only a restart helps
 	exec   *diskpool.Manual
 	store  *disklog.Store
@@ -37,10 +38,15 @@ type campaign struct {
 func Run(o Options) (Result, error) {
 	c := &campaign{
 		o: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), crash: rand.New(rand.NewPCG(o.Seed, 2)), disk: vfs.NewMem(),
-		exec: diskpool.NewManual(time.Unix(1_800_000_000, 0)), waits: map[uint64]wait{}, seen: map[uint64]bool{}, next: 1,
+		exec: diskpool.NewManual(time.Unix(1_800_000_000, 0)), waits: map[uint64]wait{}, seen: o.Seen, next: 1,
 	}
 	c.exec.Choose(c.rng.IntN)
-	c.fault = vfs.NewFault(c.disk, nil)
+	if c.seen == nil {
+		c.seen = map[uint64]bool{}
+	}
+	c.result.Kinds = map[string]int{}
+	c.lazy = &lazy{FS: c.disk, d: o.Defect}
+	c.fault = vfs.NewFault(c.lazy, nil)
 	c.disk.OnOp(c.look)
 	c.what = "create"
 	c.open()
@@ -51,6 +57,7 @@ func Run(o Options) (Result, error) {
 		c.what = "close"
 		c.close()
 	}
+	c.result.DirSyncs = c.lazy.dirs
 	return c.result, c.failed
 }
 
@@ -82,6 +89,7 @@ func (c *campaign) try(disk *vfs.Mem, how string, op vfs.Op) {
 	}
 	c.seen[key] = true
 	c.result.Distinct++
+	c.result.Kinds[c.what+"/"+op.Call.String()]++
 	m := c.model
 	if c.o.Fsync != disklog.OnCommit && how != "a kill" {
 		m.acked = min(m.acked, m.base) // nothing was promised

@@ -46,6 +46,9 @@ func TestNoCrashImageHasLostWhatWasAcknowledged(t *testing.T) {
 	}
 	t.Logf("%d images, %d distinct, %d of them with a tail to cut; %d batches acknowledged, %d rolls, %d restarts, %d refused, %d poisoned\n%s",
 		sum.Images, sum.Distinct, sum.Truncated, sum.Acked, sum.Rolls, sum.Restarts, sum.Refused, sum.Poisoned, &table)
+	if want < 1000 {
+		return // too few for all kinds to have come
+	}
 	for _, step := range []string{"create", "append", "step", "run", "save a generation", "truncate", "reset", "retain", "compress", "rest", "snapshot", "restart"} {
 		if steps[step] == 0 && step != "append" { // an append only queues
 			t.Errorf("no image comes from %s", step)
@@ -68,7 +71,7 @@ func TestTheCrashCampaignFindsALogThatForgetsASync(t *testing.T) {
 	}
 	found, runs := 0, 0
 	for seed := uint64(1); seed <= 3; seed++ {
-		for n := 1; n <= 12; n++ {
+		for n := 1; n <= 12 && found < 6; n++ {
 			runs++
 			_, err := crashtest.Run(crashtest.Options{Seed: seed, Steps: 25, Disrupt: true, Defect: crashtest.Defect{NoSyncDir: n}})
 			if err != nil {
@@ -77,7 +80,7 @@ func TestTheCrashCampaignFindsALogThatForgetsASync(t *testing.T) {
 			}
 		}
 	}
-	if found < 6 {
+	if found < 6 { // enough, and in time also with -race
 		t.Errorf("of %d logs that passed over the sync of a directory %d were found out", runs, found)
 	}
 }
