@@ -163,6 +163,7 @@ func TestAPublishAnsweredAtTheClaimHasNoOffsetAndIsCountedIfItIsLost(t *testing.
 	written(t, h, 0, "two")
 }
 
+// matrix K3
 func TestUnderBlockADurablePublishWaitsForReadersToo(t *testing.T) {
 	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) {
 		x.host.Readers = storage.NewReaders(storage.ReaderOptions{Policy: storage.Block, WindowBytes: 8 << 20, Budget: storage.NewBudget(64 << 20)})

@@ -160,6 +160,7 @@ func TestAFailedSyncPoisonsTheShardUntilANewProcess(t *testing.T) {
 	}
 }
 
+// matrix E8
 func TestAShardWaitsForADiskThatHangsAndGoesOn(t *testing.T) {
 	d := newDiskWorld(t, vfs.NewMem())
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
@@ -221,6 +222,7 @@ func flip(t *testing.T, mem *vfs.Mem, dir, suffix string) {
 	t.Fatalf("no %s in %s", suffix, dir)
 }
 
+// field case DUR-03
 func TestDamageIsReportedOrQuarantinedAndTheRestGoesOn(t *testing.T) {
 	mem := vfs.NewMem()
 	first := newDiskWorld(t, mem)
@@ -252,6 +254,7 @@ func TestDamageIsReportedOrQuarantinedAndTheRestGoesOn(t *testing.T) {
 	}
 }
 
+// field case DUR-13
 func TestALogThatIsGoneIsNeverBegunAnew(t *testing.T) { // decision 13
 	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) { x.disk.Quarantine = true })
 	a := durableStream("orders", 7, 1)

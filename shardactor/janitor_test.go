@@ -34,6 +34,7 @@ func oldest(h *Handle) id.Offset {
 	return o
 }
 
+// matrix F5
 func TestTheJanitorKeepsWhatRetentionSaysAndFollowsItLive(t *testing.T) {
 	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) { x.host.RingBatches = 8 })
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
@@ -88,6 +89,7 @@ func tooOld(err error, oldest id.Offset) bool {
 	return errors.As(err, &x) && x.Oldest == oldest
 }
 
+// matrix F5
 func TestTheNodesRetentionHoldsWhereAStreamHasNone(t *testing.T) {
 	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) { x.disk.Retention = route.Retention{Bytes: 64 << 10} })
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
@@ -102,6 +104,7 @@ func TestTheNodesRetentionHoldsWhereAStreamHasNone(t *testing.T) {
 	}
 }
 
+// field case OPS-14
 func TestOneRunPerLogAtATimeAndTheOthersAreLookedAfterMeanwhile(t *testing.T) {
 	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) { x.disk.Retention = route.Retention{Bytes: 64 << 10} })
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)

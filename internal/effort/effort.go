@@ -39,6 +39,7 @@ func Table() []Entry {
 		{"durable_sim_seeds", 300, 2000, "worlds of a node with a disk that is killed, cut off and broken, each played twice (sim)"},
 		{"failed_sync_rounds", 2, 40, "syncs failed under publishers, each answered with a restart (test/crash)"},
 		{"fair_seconds", 2, 30, "seconds for which a tenant with one busy shard is measured beside one with a thousand (test/fair)"},
+		{"fault_lives", 6, 120, "lives of a broker whose disk fails at random, each ended by a stop, a kill or a power cut (test/durable)"},
 		{"frame_versions", 600, 65_535, "frame versions tried on a stream, both ends of the range among them (test/hostile)"},
 		{"full_disk_rounds", 4, 100, "times that a disk is full under publishers and has room again (test/crash)"},
 		{"fuzz_seconds", 5, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},

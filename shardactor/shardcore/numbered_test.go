@@ -11,6 +11,8 @@ import (
 )
 
 // Whatever producers send, and whatever becomes of the log, every write comes to what a look through the whole log says it must.
+//
+// field case REP-11; matrix J4, J5, J9
 func TestNumberedWritesEndAsTheLogSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Bool().Draw(t, "blocking"))
@@ -81,6 +83,8 @@ func TestNumberedWritesEndAsTheLogSays(t *testing.T) {
 // not acknowledged brings everything there, in order.
 //
 // Field case REP-10.
+//
+// matrix J2
 func TestEverySmallWorldStoresEachNumberedBatchOnce(t *testing.T) {
 	worlds := 0
 	var plan []int

@@ -34,6 +34,7 @@ func TestAProducersLast64BatchesAreRemembered(t *testing.T) {
 	}
 }
 
+// field case REP-11; matrix J7
 func TestOf4097ProducersTheOneWhoseNewestBatchIsOldestIsForgotten(t *testing.T) {
 	p := NewProducers()
 	for i := range uint64(producersMax) {
@@ -111,6 +112,8 @@ func drawLog(t *rapid.T) []Numbered {
 }
 
 // Whoever notes the whole log and trims it holds what somebody holds who begins at the base, or with a snapshot taken anywhere.
+//
+// matrix J6
 func TestTheMemoryOfProducersFollowsFromTheLogAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := drawLog(t)

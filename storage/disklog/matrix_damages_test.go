@@ -146,55 +146,68 @@ func (v *victim) remember(t testing.TB) {
 	}
 }
 
-// damage does one thing to one file of a disk, or to two that change places, and says what.
+// damage does one thing to one file of a disk, or to two files or directories that change places, and says what.
 func (v *victim) damage(t testing.TB, disk *vfs.Mem, rnd *rand.Rand) (what, name string) {
 	all := v.names(t, disk)
 	name = all[rnd.IntN(len(all))]
 	b := load(t, disk, name)
 	other := all[rnd.IntN(len(all))]
 	size := []int{1, 64, 512, 4096}[rnd.IntN(4)]
-	switch rnd.IntN(9) {
-	case 0, 1:
+	switch rnd.IntN(40) {
+	default:
 		if len(b) > 0 {
 			b[rnd.IntN(len(b))] ^= 1 << rnd.IntN(8)
 		}
 		what = "flip a bit of"
-	case 2:
+	case 0, 1, 2, 3:
 		if len(b) > 0 {
 			from := rnd.IntN(len(b)) / size * size
 			clear(b[from:min(from+size, len(b))])
 		}
 		what = "zero a block of"
-	case 3:
+	case 4, 5, 6, 7:
 		b, what = b[:rnd.IntN(len(b)+1)], "cut"
-	case 4:
+	case 8, 9, 10, 11:
 		more := make([]byte, 1+rnd.IntN(600))
 		if rnd.IntN(2) == 0 {
 			more = b[rnd.IntN(len(b)+1):]
 		}
 		b, what = append(b, more...), "grow"
-	case 5:
+	case 12, 13, 14, 15:
 		a := load(t, disk, other)
 		store(t, disk, other, b)
 		b, what = a, "swap "+other+" with"
-	case 6:
+	case 16, 17, 18, 19:
 		if old := v.past[name]; len(old) > 0 {
 			b = old[rnd.IntN(len(old))]
 		}
 		what = "bring back an older"
-	case 7:
+	case 20, 21, 22, 23:
 		if old := v.past[other]; len(old) > 0 {
 			b = old[rnd.IntN(len(old))]
 		}
 		what = "put " + other + " in the place of"
-	case 8:
+	case 24, 25, 26, 27:
 		if err := disk.Remove(name); err != nil {
 			t.Fatal(err)
 		}
 		return "lose", name
+	case 28:
+		exchange(t, disk)
+		return "exchange", "directories"
 	}
 	store(t, disk, name, b)
 	return what, name
+}
+
+// exchange has the directories of the two logs change places.
+func exchange(t testing.TB, disk *vfs.Mem) {
+	a, b := pair(0), pair(1)
+	for _, step := range [][2]string{{a.Dir(), "between"}, {b.Dir(), a.Dir()}, {"between", b.Dir()}} {
+		if err := disk.Rename(step[0], step[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // typed reports whether a refusal says what is wrong in a way that a program can tell.

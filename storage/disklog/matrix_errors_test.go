@@ -208,8 +208,7 @@ func TestE24_ALogThatIsClosedTellsWhoeverComesLate(t *testing.T) {
 }
 
 // What is not of the store is left as it is, at its root and in a log's directory, through writing, retention and restarts: it is named once,
-// never counted as a segment, and a link is not followed. Only a regular file whose name ends in .tmp inside a log's directory is taken for
-// one of ours that was not finished.
+// never counted as a segment, and a link is not followed.
 //
 // field case DUR-07; matrix B14
 func TestDUR07_ForeignFilesAreLeftAlone(t *testing.T) {
@@ -247,5 +246,42 @@ func TestDUR07_ForeignFilesAreLeftAlone(t *testing.T) {
 	}
 	if _, err := iofs.ReadFile(iofsOf(outside), "target"); err != nil {
 		t.Error("what a link points to:", err)
+	}
+}
+
+// A mark that cannot be written lags, which is only stricter: appends go on and are there after a kill and after a power cut. Where a step
+// needs the mark first, such as the next segment, it is refused, and done once the mark can be written.
+//
+// matrix M6
+func TestAMarkThatCannotBeWrittenLagsAndHarmsNothing(t *testing.T) {
+	for _, short := range []bool{false, true} {
+		mem := vfs.NewMem()
+		p := boot(t, mem)
+		l, n := p.open(orders())
+		list := p.write(l, 100, 100)
+		rule := p.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallWrite}, Name: segment.MarkName, Err: syscall.ENOSPC, Short: short})
+		list = append(list, p.write(l, 100, 100)...)
+		if n.persisted != 4 || rule.Hits() == 0 || p.store.Counters().MarkFailures.Load() == 0 || len(n.poisoned) > 0 {
+			t.Fatalf("short %v: %d hits, %+v", short, rule.Hits(), n)
+		}
+		reopened(t, mem.Clone(), list)
+		reopened(t, mem.CrashHard(), list)
+		l.Append(50, []*batch.Batch{made(4, 3900, 0)}) // needs the next segment
+		p.exec.Run()
+		if n.failed[50] == nil || len(n.poisoned) > 0 {
+			t.Fatalf("short %v: a new segment without a mark: %+v", short, n)
+		}
+		holds(t, l, list)
+		reopened(t, mem.Clone(), list)
+		reopened(t, mem.CrashHard(), list)
+		rule.Remove()
+		more := p.write(l, 3900)
+		if n.persisted != uint64(more[0].Base)+1 {
+			t.Fatalf("short %v: with room again: %+v", short, n)
+		}
+		list = append(list, more...)
+		reopened(t, mem.CrashHard(), list)
+		p.stop(l)
+		reopened(t, mem, list)
 	}
 }

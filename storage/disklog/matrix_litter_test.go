@@ -52,7 +52,7 @@ func litter(t *testing.T, dir, outside string) (all []stray) {
 		}
 		all = append(all, stray{name: name, mode: iofs.ModeDir})
 	}
-	for _, f := range []string{".hidden", "7.log", "name\xff\xfe", "notes.txt"} {
+	for _, f := range []string{".hidden", ".tmp", "7.log", "name\xff\xfe", "notes.txt", "notes.tmp"} {
 		name := filepath.Join(dir, f)
 		if err := os.WriteFile(name, []byte(f), 0o600); err != nil {
 			t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 // A tail is torn at every byte of the last three batches, which nobody was promised yet, and once more with zeros in the place of the rest.
 // Everything before the batch that was torn is there, and the next append takes its place.
 //
-// field case DUR-05; matrix A2, A3, A5, A6, A15
+// field case DUR-05; matrix A2, A3, A5, A6, A15; mission 277
 func TestDUR05_ATailTornAtAnyByteIsCutToTheLastWholeBatch(t *testing.T) {
 	mem := vfs.NewMem()
 	big := func(o *disklog.Options) { o.SegmentBytes, o.IndexSpacing, o.ReadBytes = 4<<20, 4096, 0 }
@@ -79,7 +79,7 @@ func TestDUR05_ATailTornAtAnyByteIsCutToTheLastWholeBatch(t *testing.T) {
 // Indexes, the mark and snapshots are lost, emptied, cut, overwritten or replaced by older ones, alone and in random combinations: all
 // records are there, and look-ups by time and by offset answer as before.
 //
-// field case DUR-06; matrix C1, C2, C4, C6, C7, M1, M2, M8, M12
+// field case DUR-06; matrix C1, C2, C4, C6, C7, M1, M2, M8, M12; mission 279
 func TestDUR06_SideFilesCanBeLostEmptiedOrStale(t *testing.T) {
 	mem := vfs.NewMem()
 	p := boot(t, mem)

@@ -164,7 +164,7 @@ func check(t *testing.T, b *batch.Batch, at id.Offset) id.Offset {
 	return at
 }
 
-// mission 210
+// matrix K4
 func TestAReaderSeesEveryRecordOnceAndInOrderAcrossTheJoint(t *testing.T) {
 	var stored []*batch.Batch
 	for i := range 10 {
@@ -215,6 +215,7 @@ func TestStartsOutsideTheLogAreRefusedByName(t *testing.T) {
 	expect(t, p.register(t, storage.StartLatest, 0, 1), 20, 20)
 }
 
+// matrix F4
 func TestWhatRetentionRemovedBeforeItWasReadIsAnErrorAndNoGap(t *testing.T) {
 	p := newPile(storage.DropNew, 2, records(0, 10), records(10, 10), records(20, 10))
 	c := p.register(t, storage.StartEarliest, 0, 1)
@@ -275,6 +276,7 @@ func TestOtherPoliciesDropOnlyOnceAReaderIsLive(t *testing.T) {
 	}
 }
 
+// matrix K5
 func TestAReaderBehindTheTailHoldsOnePageAndNoPublisher(t *testing.T) {
 	p := newPile(storage.Block, 2, records(0, 10), records(10, 10), records(20, 10))
 	p.SetReadable(30)
@@ -362,6 +364,7 @@ func TestHistoryEndsAtTheReadableEnd(t *testing.T) {
 	}
 }
 
+// matrix K4
 func TestReadersJoinUnderConstantPublishing(t *testing.T) {
 	p := newPile(storage.CatchUp, 8, records(0, 100))
 	const total = 4000

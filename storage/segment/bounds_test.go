@@ -22,6 +22,7 @@ func (e endless) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
+// matrix A12
 func TestA23ADeclaredLengthIsNeverAllocated(t *testing.T) {
 	meta := testMeta()
 	h := Header{Log: meta.Log, NameHash: meta.NameHash}

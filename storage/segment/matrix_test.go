@@ -229,6 +229,7 @@ func matrixM() []row {
 	}
 }
 
+// matrix L1, L7
 func TestMatrixOfTails(t *testing.T)      { play(t, matrixA()) }
 func TestMatrixOfSegments(t *testing.T)   { play(t, matrixB()) }
 func TestMatrixOfSmallFiles(t *testing.T) { play(t, matrixM()) }

@@ -18,7 +18,7 @@ const (
 	indexSuffix    = ".index"
 	snapshotSuffix = ".snap"
 
-	// TempSuffix ends the name of a file that is not finished. A plan deletes it, whatever the name before it.
+	// TempSuffix ends the name of a file that is not finished. A plan deletes it, see IsTemp.
 	TempSuffix = ".tmp"
 	// LockName is the lock of a store's root.
 	LockName = "LOCK"
@@ -151,6 +151,17 @@ func ParseFileName(name string) (uint64, bool) { return parseID(name, logSuffix)
 
 // ParseIndexName does it for an index.
 func ParseIndexName(name string) (uint64, bool) { return parseID(name, indexSuffix) }
+
+// IsTemp reports whether a name is that of one of a log's own files before it was finished. Others that end alike belong to somebody else.
+func IsTemp(name string) bool {
+	of, ok := strings.CutSuffix(name, TempSuffix)
+	if !ok {
+		return false
+	}
+	_, isSegment := ParseFileName(of)
+	_, isIndex := ParseIndexName(of)
+	return isSegment || isIndex || of == MetaName || of == MarkName || of == ReplicaName || strings.HasSuffix(of, snapshotSuffix)
+}
 
 func parseID(name, suffix string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)

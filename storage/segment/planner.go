@@ -56,7 +56,7 @@ func (p *planner) list() {
 			p.indexes[indexID] = e
 		case e.Name == MetaName || e.Name == MarkName || e.Name == ReplicaName:
 			p.small[e.Name] = e
-		case strings.HasSuffix(e.Name, TempSuffix):
+		case IsTemp(e.Name):
 			p.plan.Delete = append(p.plan.Delete, e.Name)
 		case !strings.HasSuffix(e.Name, snapshotSuffix):
 			p.warn("%s is none of the files of a log: it was left alone", e.Name)

@@ -16,14 +16,14 @@ import (
 type ledger struct {
 	mu      sync.Mutex
 	told    map[string]id.Offset // acknowledged: where
-	unknown map[string]bool
+	unknown map[string]error
 	refused map[string]bool
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
 
 func newLedger() *ledger {
-	return &ledger{told: map[string]id.Offset{}, unknown: map[string]bool{}, refused: map[string]bool{}, stop: func() {}}
+	return &ledger{told: map[string]id.Offset{}, unknown: map[string]error{}, refused: map[string]bool{}, stop: func() {}}
 }
 
 // value is a record of 500 bytes that nobody else has.
@@ -40,7 +40,7 @@ func (l *ledger) heard(value string, r client.PublishResult, err error) {
 	case err == nil:
 		l.told[value] = r.Offset
 	case errors.Is(err, client.ErrOutcomeUnknown), errors.Is(err, client.ErrConnectionLost), errors.Is(err, context.Canceled):
-		l.unknown[value] = true
+		l.unknown[value] = err
 	default:
 		l.refused[value] = true
 	}
@@ -52,14 +52,14 @@ func (l *ledger) acknowledged() int {
 	return len(l.told)
 }
 
-// publish has each client publish records to shard 0, one after the other, until end.
-func (l *ledger) publish(name string, clients ...*client.Client) {
+// publish has each client publish records to shard 0, one after the other, until end. Nobody else is called who.
+func (l *ledger) publish(who, name string, clients ...*client.Client) {
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	for who, c := range clients {
+	for i, c := range clients {
 		l.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				v := value(fmt.Sprint(name, who), n)
+				v := value(fmt.Sprint(who, i), n)
 				r, err := c.Publish(ctx, namespace, name, []byte(v))
 				l.heard(v, r, err)
 			}
@@ -90,7 +90,7 @@ func (l *ledger) check(t testing.TB, records []client.Record) {
 		if l.refused[v] {
 			t.Errorf("%.20q was refused and is at %d", v, r.Offset)
 		}
-		if _, told := l.told[v]; !told && !l.unknown[v] {
+		if _, told := l.told[v]; !told && l.unknown[v] == nil {
 			t.Errorf("%.20q at %d was never published", v, r.Offset)
 		}
 	}
@@ -105,5 +105,17 @@ func (l *ledger) check(t testing.TB, records []client.Record) {
 	}
 	if lost > 0 {
 		t.Errorf("%d of %d acknowledged records are missing", lost, len(l.told))
+	}
+}
+
+// deliveredOnly fails the test if a subscriber got what its publisher was not told is there.
+func (l *ledger) deliveredOnly(t testing.TB, delivered []string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, v := range delivered {
+		if _, told := l.told[v]; !told {
+			t.Errorf("%.20q was delivered; its publisher was told: refused %v, unknown %v", v, l.refused[v], l.unknown[v])
+		}
 	}
 }

@@ -37,7 +37,7 @@ func TestDUR01_WhatIsAcknowledgedSurvivesAPowerCut(t *testing.T) {
 			s := newSite(t)
 			b := s.start(vfs.NewMem())
 			l := newLedger()
-			l.publish("orders", s.connect(impatient), s.connect(impatient), s.connect(impatient), s.connect(impatient))
+			l.publish("p", "orders", s.connect(impatient), s.connect(impatient), s.connect(impatient), s.connect(impatient))
 			delivered := make(chan string, 1<<16)
 			sub := testkit.Must(s.connect(impatient).Subscribe(t.Context(), namespace, "orders", client.SubscribeOptions{From: client.Earliest(), Resume: client.ResumeNever}))(t)
 			go func() {
@@ -72,7 +72,7 @@ func TestDUR01_WhatIsAcknowledgedSurvivesAPowerCut(t *testing.T) {
 
 // A laxer mode loses no more than its window: what was acknowledged an interval ago, and a moment for the sync, is there.
 //
-// field case DUR-01 (one broker)
+// field case DUR-01 (one broker); mission 280
 func TestDUR01_APeriodicSyncLosesNoMoreThanItsWindow(t *testing.T) {
 	s := newSite(t)
 	s.store = func(o *disklog.Options) { o.Fsync, o.FsyncInterval = disklog.Periodic, 100*time.Millisecond }

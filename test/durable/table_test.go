@@ -44,7 +44,7 @@ func rows(t *testing.T, page string) (all []tested) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile("(?m)^\\| ([A-Z]\\d+|[A-Z]{3}-\\d\\d) \\| (.*?) \\| (.*?) ?\\|$")
+	row := regexp.MustCompile(`(?m)^\| ([A-Z]\d+|[A-Z]{3}-\d\d) \| (.*?) \| (.*?) ?\|$`)
 	name := regexp.MustCompile("`([^`]+)`")
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		r := tested{id: m[1], note: m[3]}

@@ -17,7 +17,7 @@ import (
 // at each operation. Each image is another one; all that was acknowledged is there in each, at its offset, byte by byte, with no gap; a second
 // opening changes nothing, and the next append goes to the end.
 //
-// matrix A1, A2, A3, A5, A6, A15, A16, A19, A22, A28, B1, B2, B3, B5, B20, B23, B25, M3, M6, M10, E3, E9, F1, F11, F13, J3, L4, L8, L9; mission 205
+// matrix A1, A2, A3, A5, A6, A15, A16, A19, A22, A28, B1, B2, B3, B5, B20, B23, B25, M3, M6, M10, E3, E9, F1, F11, F13, J3, L4, L8, L9
 func TestNoCrashImageHasLostWhatWasAcknowledged(t *testing.T) {
 	want, seen := testkit.Size("crash_images"), map[uint64]bool{}
 	kinds := map[string]int{}
