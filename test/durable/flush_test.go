@@ -28,6 +28,7 @@ func TestDUR08_AfterAFailedFlushNothingMoreIsAcknowledged(t *testing.T) {
 		"of a new header": {Calls: []vfs.Call{vfs.CallSync}, Name: "*orders*/00000000000000000001.log", Times: 1},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			s := newSite(t, stream{name: "orders"}, stream{name: "other"})
 			s.store = rollEvery(8 << 10)
 			b := s.start(vfs.NewMem())
@@ -99,6 +100,7 @@ func TestDUR08_AfterAFailedFlushNothingMoreIsAcknowledged(t *testing.T) {
 //
 // matrix E8, A26, A27
 func TestE8_ASyncThatHangsHoldsUpOneStreamAndEndsWell(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, stream{name: "orders"}, stream{name: "other"})
 	b := s.start(vfs.NewMem())
 	c, gone := s.connect(), s.connect()

@@ -74,6 +74,7 @@ func TestDUR01_WhatIsAcknowledgedSurvivesAPowerCut(t *testing.T) {
 //
 // field case DUR-01 (one broker); mission 280
 func TestDUR01_APeriodicSyncLosesNoMoreThanItsWindow(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	s.store = func(o *disklog.Options) { o.Fsync, o.FsyncInterval = disklog.Periodic, 100*time.Millisecond }
 	b := s.start(vfs.NewMem())

@@ -22,6 +22,7 @@ import (
 //
 // field case STR-04; matrix K2, K4
 func TestSTR04_AReplayDeliversEverythingBelowTheJoin(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t)
 	s.store = rollEvery(256 << 10)
 	s.start(vfs.NewMem())
@@ -273,6 +274,7 @@ func TestSTR08_OffsetsNeverJumpBack(t *testing.T) {
 //
 // field case STR-12
 func TestSTR12_StartsWithVeryShortRetentionLeaveAReadableLog(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := swept(t, route.Retention{Age: 20 * time.Millisecond})
 	mem := vfs.NewMem()
 	saved, n := id.Offset(0), 0
@@ -361,6 +363,7 @@ func syncs(b *broker) uint64 { return b.store.Counters().Syncs.Load() }
 //
 // field case OPS-11 (durable shards of one broker)
 func TestOPS11_IdleShardsCostNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, stream{name: "a", shards: 100}, stream{name: "b", shards: 100}, stream{name: "c", shards: 100})
 	s.store = func(o *disklog.Options) { o.IdleAfter = 50 * time.Millisecond }
 	s.disk = func(o *shardactor.DiskOptions) { o.RetentionInterval = 10 * time.Millisecond }
@@ -402,6 +405,7 @@ func TestOPS11_IdleShardsCostNothing(t *testing.T) {
 //
 // field case OPS-14 (one broker)
 func TestOPS14_RunsOfTheJanitorDoNotPileUp(t *testing.T) {
+	t.Parallel() // it mostly waits
 	s := newSite(t, stream{name: "a", retention: route.Retention{Bytes: 16 << 10}}, stream{name: "b", retention: route.Retention{Age: time.Millisecond}, compress: true})
 	s.store = rollEvery(8 << 10)
 	s.disk = func(o *shardactor.DiskOptions) { o.RetentionInterval = time.Millisecond }
