@@ -112,7 +112,11 @@ func TestDUR10_APowerCutOfRetentionCutOrResetLeavesALogThatOpens(t *testing.T) {
 				}
 				q.stop(l)
 			}
+			calls := 0
 			mem.OnOp(func(vfs.Op) {
+				if calls++; testing.Short() && calls%4 != 0 { // the race detector finds nothing in one goroutine
+					return
+				}
 				check(mem.Clone())
 				everyCrash(mem, 24, check)
 				for range 16 { // names come before pages, of which there are too many ways
