@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +30,9 @@ func tree(t testing.TB, dir string) (list []string) {
 // accepted under two names is two things. The case after a restart, and names as folders, need the log on disk.
 func TestPRO03_NamesThroughTheAPICannotLeaveOrCollide(t *testing.T) {
 	d := runDaemon(t)
+	if !eventually(t, "the daemon has made its reserve, the last of its files", func() bool { _, err := os.Stat(filepath.Join(d.dir, "reserve")); return err == nil }) {
+		return
+	}
 	before := tree(t, filepath.Dir(d.dir))
 	var accepted []string
 	for _, name := range append(badNames(), notUTF8()...) {
