@@ -111,6 +111,10 @@ func (d *delivery) open(ctx context.Context) error {
 // deliver returns nil when the subscription has ended in order and everything was written.
 func (d *delivery) deliver(ctx context.Context) error {
 	for {
+		// A node that stops does not wait for a reader of a long history, which loses nothing: the one that can be told goes on elsewhere.
+		if d.cursor.Behind() && d.session.finish.Err() != nil {
+			return d.end(endDraining)
+		}
 		d.lookForPage()
 		page, err := d.cursor.Take(ctx, pageOf(d.request.capacity), pageBytes, d.batches)
 		if err != nil {

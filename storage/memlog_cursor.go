@@ -185,6 +185,9 @@ func (c *memCursor) Disarm() {
 	}
 }
 
+// Behind implements Cursor: a log in memory is all tail.
+func (c *memCursor) Behind() bool { return false }
+
 // Drop implements Cursor.
 func (c *memCursor) Drop(records uint64) {
 	c.log.mu.Lock()

@@ -68,6 +68,8 @@ type Cursor interface {
 	// from Live on is live.
 	Start() id.Offset
 	Live() id.Offset
+	// Behind reports whether the reader has not come to the tail yet: what it reads is stored, and will be there for whoever resumes.
+	Behind() bool
 	// Drop counts records that the reader took and could not pass on.
 	Drop(records uint64)
 	// Release ends the registration. What was queued is let go, and publishers that waited for this reader go on.

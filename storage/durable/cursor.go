@@ -35,6 +35,9 @@ func (c *cursor) Start() id.Offset { return c.joined.Start }
 // Live implements storage.Cursor.
 func (c *cursor) Live() id.Offset { return c.joined.Live }
 
+// Behind implements storage.Cursor.
+func (c *cursor) Behind() bool { return c.live == nil }
+
 // join goes on in the tail if that holds all that follows.
 func (c *cursor) join() bool {
 	live, ok := c.log.MemLog.Join(c.opts, c.pos, c.joined)

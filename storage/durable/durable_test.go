@@ -281,8 +281,8 @@ func TestAReaderBehindTheTailHoldsOnePageAndNoPublisher(t *testing.T) {
 	p := newPile(storage.Block, 2, records(0, 10), records(10, 10), records(20, 10))
 	p.SetReadable(30)
 	c := p.register(t, storage.StartEarliest, 0, 1)
-	if c.Arm(1, 1) {
-		t.Fatal("armed although there is something to read")
+	if c.Arm(1, 1) || !c.Behind() {
+		t.Fatal("armed although there is something to read, or not behind it")
 	}
 	if _, err := c.Take(t.Context(), 1, 1<<20, nil); err != nil {
 		t.Fatal(err)
