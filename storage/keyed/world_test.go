@@ -351,7 +351,7 @@ func TestEntriesVersionsAndExpiriesSurviveCompactionSnapshotsAndCrashesAtAnyStep
 		compactions, loads, crashes, ignored = compactions+w.compactions, loads+w.loads, crashes+w.crashes, ignored+w.ignored
 	})
 	t.Logf("%d compactions to the end, %d crashes, %d snapshots loaded and %d ignored", compactions, crashes, loads, ignored)
-	if compactions == 0 || loads == 0 || crashes == 0 {
+	if !testing.Short() && (compactions == 0 || loads == 0 || crashes == 0) { // with -short there are too few cases to expect all of it
 		t.Error("the campaign met too little")
 	}
 }
