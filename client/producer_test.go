@@ -479,13 +479,10 @@ func TestBatchesThatReachedNobodyAreNotInDoubt(t *testing.T) {
 	}, func(o *Options) { o.DialTimeout, o.Attempts = 50*time.Millisecond, 1 })
 	p := newProducer(t, c, ProducerOptions{Patience: 3 * time.Second})
 	wantLanded(t, produce(t, p, 0, 1), 0)
-	links := c.life.open()
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	for _, l := range links {
-		await(t, "end of the connection", l.conn.Context().Done())
-	}
+	untilAllEnded(t, c) // what is given to a connection that has just died may have been sent
 	batches := produce(t, p, 1, 3)
 	_, err := batches[0].Wait(within(t))
 	wantIs(t, err, ErrUnreachable)
@@ -538,6 +535,21 @@ func TestErrorsOfWritesSayWhatToDo(t *testing.T) {
 	} {
 		if err.Error() != want {
 			t.Errorf("got  %s\nwant %s", err, want)
+		}
+	}
+}
+
+// untilAllEnded waits until the client knows that it has no connection, nor a stream on one.
+func untilAllEnded(t *testing.T, c *Client) {
+	t.Helper()
+	looks := time.NewTicker(time.Millisecond)
+	defer looks.Stop()
+	deadline := time.After(patience)
+	for len(c.life.open()) > 0 {
+		select {
+		case <-looks.C:
+		case <-deadline:
+			t.Fatal("a connection does not end")
 		}
 	}
 }
