@@ -17,14 +17,8 @@ type claimedRuns struct {
 // claimedRun holds batches[head:], the first of which has the sequence first.
 type claimedRun struct {
 	first   uint64
-	batches []claimedBatch
+	batches []*batch.Batch
 	head    int
-}
-
-// claimedBatch is a batch and the number of the append it travels in.
-type claimedBatch struct {
-	batch *batch.Batch
-	seq   uint64
 }
 
 // runsKept is how many runs are kept to be used again: more producers than that with batches on their way at once are rare.
@@ -38,15 +32,15 @@ func (r *claimedRun) len() int { return len(r.batches) - r.head }
 func (r *claimedRun) next() uint64 { return r.first + uint64(r.len()) }
 
 // find returns the batch of that sequence, nil if it is not in the run.
-func (r *claimedRun) find(sequence uint64) *claimedBatch {
+func (r *claimedRun) find(sequence uint64) *batch.Batch {
 	if i := sequence - r.first; sequence >= r.first && i < uint64(r.len()) {
-		return &r.batches[r.head+int(i)]
+		return r.batches[r.head+int(i)]
 	}
 	return nil
 }
 
 // push appends a batch that was claimed; its sequence is the next of the run, if there is one.
-func (c *claimedRuns) push(b *batch.Batch, seq uint64) {
+func (c *claimedRuns) push(b *batch.Batch) {
 	r := c.byID[b.ProducerID]
 	if r == nil {
 		if n := len(c.free); n > 0 {
@@ -65,16 +59,16 @@ func (c *claimedRuns) push(b *batch.Batch, seq uint64) {
 		clear(r.batches[n:])
 		r.batches, r.head = r.batches[:n], 0
 	}
-	r.batches = append(r.batches, claimedBatch{batch: b, seq: seq})
+	r.batches = append(r.batches, b)
 }
 
 // pop takes the oldest batch of its producer out: it is durable.
 func (c *claimedRuns) pop(b *batch.Batch) {
 	r := c.byID[b.ProducerID]
-	if r == nil || r.batches[r.head].batch != b {
+	if r == nil || r.batches[r.head] != b {
 		panic(fmt.Sprintf("shardcore: batch %d of a producer is durable before one that was claimed earlier", b.Sequence))
 	}
-	r.batches[r.head] = claimedBatch{}
+	r.batches[r.head] = nil
 	r.head, r.first = r.head+1, r.first+1
 	c.drop(b.ProducerID, r)
 }
@@ -83,10 +77,10 @@ func (c *claimedRuns) pop(b *batch.Batch) {
 func (c *claimedRuns) giveBack(b *batch.Batch) {
 	r := c.byID[b.ProducerID]
 	last := len(r.batches) - 1
-	if r.batches[last].batch != b {
+	if r.batches[last] != b {
 		panic(fmt.Sprintf("shardcore: batch %d of a producer is given back before a later one", b.Sequence))
 	}
-	r.batches[last] = claimedBatch{}
+	r.batches[last] = nil
 	r.batches = r.batches[:last]
 	c.drop(b.ProducerID, r)
 }

@@ -1,6 +1,8 @@
 package shardcore
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,12 @@ func lead(c *Core, at At, g id.Generation, found Recovered) {
 	c.Step(at, Persisted{Seq: c.seq})
 }
 
+// sent is where a harness writes.
+type sent struct {
+	n   int
+	log Log
+}
+
 // harness drives a core and checks what must be true whatever happens.
 type harness struct {
 	core     *Core
@@ -52,9 +60,10 @@ type harness struct {
 	asked    int
 	answered map[int]bool
 	inFlight []Append
-	readable id.Offset
-	lastDone id.Offset
-	next     id.Offset // end of the last append that is not void
+	readable [logCount]id.Offset
+	lastDone [logCount]id.Offset
+	next     [logCount]id.Offset // end of the last append that is not void
+	lastSeq  uint64
 	drained  bool
 	blocking bool
 	draining bool
@@ -77,18 +86,22 @@ func (h *harness) take(t *rapid.T) {
 		case Save:
 			h.step(Persisted{Seq: e.Seq})
 		case Append:
+			if e.Seq <= h.lastSeq {
+				t.Fatalf("append %d of log %d comes after %d", e.Seq, e.Log, h.lastSeq)
+			}
+			h.lastSeq = e.Seq
 			for _, b := range e.Batches {
-				if b.Base != h.next {
-					t.Fatalf("append of %d at %d, the log ends at %d", b.Count, b.Base, h.next)
+				if b.Base != h.next[e.Log] {
+					t.Fatalf("append of %d at %d, log %d ends at %d", b.Count, b.Base, e.Log, h.next[e.Log])
 				}
-				h.next = b.End()
+				h.next[e.Log] = b.End()
 			}
 			h.inFlight = append(h.inFlight, e)
 		case Readable:
-			if e.End < h.readable {
-				t.Fatalf("the readable end fell from %d to %d", h.readable, e.End)
+			if e.End < h.readable[e.Log] {
+				t.Fatalf("the readable end of log %d fell from %d to %d", e.Log, h.readable[e.Log], e.End)
 			}
-			h.readable = e.End
+			h.readable[e.Log] = e.End
 		case *Answers:
 			for _, a := range e.List {
 				h.answer(t, a)
@@ -103,7 +116,8 @@ func (h *harness) take(t *rapid.T) {
 }
 
 func (h *harness) answer(t *rapid.T, a Answer) {
-	n := a.Reply.(int)
+	w := a.Reply.(sent)
+	n, log := w.n, w.log
 	if h.answered[n] {
 		t.Fatalf("write %d was answered twice", n)
 	}
@@ -111,16 +125,16 @@ func (h *harness) answer(t *rapid.T, a Answer) {
 	if a.Refusal != nil {
 		return
 	}
-	if a.Offset >= h.readable {
-		t.Fatalf("write %d was acknowledged at %d before it was readable (%d)", n, a.Offset, h.readable)
+	if a.Offset >= h.readable[log] {
+		t.Fatalf("write %d was acknowledged at %d before it was readable (%d)", n, a.Offset, h.readable[log])
 	}
-	if h.blocking && !h.draining && a.Offset >= h.released {
+	if log == LogMain && h.blocking && !h.draining && a.Offset >= h.released {
 		t.Fatalf("write %d was acknowledged at %d, and readers have room up to %d", n, a.Offset, h.released)
 	}
-	if a.Offset < h.lastDone {
-		t.Fatalf("write %d was acknowledged at %d after one at %d", n, a.Offset, h.lastDone)
+	if a.Offset < h.lastDone[log] {
+		t.Fatalf("write %d was acknowledged at %d after one at %d", n, a.Offset, h.lastDone[log])
 	}
-	h.lastDone = a.Offset
+	h.lastDone[log] = a.Offset
 }
 
 func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
@@ -131,7 +145,8 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"write": func(t *rapid.T) {
 				b := &batch.Batch{Count: rapid.Uint32Range(1, 5).Draw(t, "records"), Kind: batch.Records, Body: make([]byte, rapid.IntRange(0, 3000).Draw(t, "bytes"))}
-				h.step(&Write{Reply: h.asked, Batch: b})
+				log := officeLogs[rapid.IntRange(0, 1).Draw(t, "log")]
+				h.step(&Write{Reply: sent{h.asked, log}, Log: log, Batch: b})
 				h.asked++
 			},
 			"take":      func(t *rapid.T) { h.take(t) },
@@ -140,7 +155,7 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 				h.take(t)
 				if len(h.inFlight) > 0 {
 					i := rapid.IntRange(0, len(h.inFlight)-1).Draw(t, "which")
-					h.step(Persisted{Seq: h.inFlight[i].Seq})
+					h.step(Persisted{Log: h.inFlight[i].Log, Seq: h.inFlight[i].Seq})
 					h.inFlight = append(h.inFlight[:i:i], h.inFlight[i+1:]...)
 				}
 			},
@@ -149,15 +164,15 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 				if n := len(h.inFlight); n > 0 && rapid.IntRange(0, 3).Draw(t, "one in four") == 0 {
 					i := rapid.IntRange(0, n-1).Draw(t, "which")
 					failed := h.inFlight[i]
-					h.inFlight = h.inFlight[:i]
+					h.inFlight = slices.DeleteFunc(h.inFlight, func(a Append) bool { return a.Log == failed.Log && a.Seq >= failed.Seq })
 					if len(failed.Batches) > 0 {
-						h.next = failed.Batches[0].Base
+						h.next[failed.Log] = failed.Batches[0].Base
 					}
-					h.step(WriteFailed{Seq: failed.Seq, Reason: "EIO"})
+					h.step(WriteFailed{Log: failed.Log, Seq: failed.Seq, Reason: "EIO"})
 				}
 			},
 			"room": func(t *rapid.T) {
-				end := id.Offset(rapid.Uint64Range(0, uint64(h.next)+3).Draw(t, "released"))
+				end := id.Offset(rapid.Uint64Range(0, uint64(h.next[LogMain])+3).Draw(t, "released"))
 				h.released = max(h.released, end)
 				h.step(Released{End: end})
 			},
@@ -174,7 +189,7 @@ func TestEveryWriteIsAnsweredOnceInOrderAndNeverBeforeItIsSafe(t *testing.T) {
 		h.step(Drain{})
 		h.take(t)
 		for len(h.inFlight) > 0 {
-			h.step(Persisted{Seq: h.inFlight[0].Seq})
+			h.step(Persisted{Log: h.inFlight[0].Log, Seq: h.inFlight[0].Seq})
 			h.inFlight = h.inFlight[1:]
 			h.take(t)
 		}
@@ -201,41 +216,151 @@ func TestReopeningAnswersWhatWasClaimedAsUnknown(t *testing.T) {
 	t.Fatal("not answered")
 }
 
-func TestStampRunsAtTheClaimBeforeTheBatchGoesAnywhere(t *testing.T) {
+func TestAJudgeFillsTheBatchAtTheClaimBeforeItGoesAnywhere(t *testing.T) {
 	c := New(DefaultOptions())
 	at := At{Wall: time.UnixMilli(5000)}
-	lead(c, at, 3, Recovered{Tails: MainTail(7)})
-	b := &batch.Batch{Count: 1, Kind: batch.Records}
-	stamped := uint64(0)
-	c.Step(at, &Write{Reply: "w", Batch: b, Stamp: func(_ *batch.Batch, now uint64) { stamped = now }})
-	if stamped != 5000 || b.Base != 7 || b.Generation != 3 || b.AppendMicros != 5_000_000 {
-		t.Fatalf("stamped %d, batch %+v", stamped, b)
+	tails := MainTail(7)
+	tails[LogCounters] = 90
+	lead(c, at, 3, Recovered{Tails: tails})
+	b := &batch.Batch{Kind: batch.Records}
+	c.Step(at, &Write{Reply: "w", Log: LogCounters, Batch: b, Judge: func(base id.Offset, now uint64) Verdict {
+		if base != 90 || now != 5000 || b.Base != 0 {
+			t.Errorf("judged with base %d at %d, the batch is %+v", base, now, b)
+		}
+		b.Body, b.Count = make([]byte, 30), 2
+		return Verdict{Append: true}
+	}})
+	if b.Base != 90 || b.Generation != 3 || b.AppendMicros != 5_000_000 || c.Tail(LogCounters) != 92 || c.Tail(LogMain) != 7 {
+		t.Fatalf("batch %+v; the logs end at %d and %d", b, c.Tail(LogMain), c.Tail(LogCounters))
+	}
+	if got := c.logs[LogCounters].claimed; got != 30+batch.Overhead {
+		t.Fatalf("%d bytes are on their way", got)
+	}
+}
+
+func TestWhatIsTrimmedBesideTheMainLogTouchesNoProducer(t *testing.T) {
+	c := New(DefaultOptions())
+	p := NewProducers()
+	note(p, 5, 0, 10)
+	tails := MainTail(20)
+	tails[LogCounters] = 30
+	lead(c, At{}, 1, Recovered{Tails: tails, Producers: p})
+	c.Step(At{}, Trimmed{Log: LogCounters, Base: 25})
+	if c.producers.Len() != 1 || c.logs[LogMain].base != 0 || c.logs[LogCounters].base != 25 {
+		t.Errorf("%d producers; the logs begin at %d and %d", c.producers.Len(), c.logs[LogMain].base, c.logs[LogCounters].base)
+	}
+	c.Step(At{}, Trimmed{Base: 15})
+	if c.producers.Len() != 0 {
+		t.Error("a producer is remembered whose batch was trimmed")
+	}
+}
+
+// The lists of a turn are used again; what was in them must not be kept by that.
+func TestFoldedBatchesAreLetGoAndTheRoomForThemIsBounded(t *testing.T) {
+	opts := DefaultOptions()
+	c := New(opts)
+	lead(c, At{}, 1, Recovered{})
+	c.Take()
+	fold := func(n int) {
+		for range n {
+			c.Step(At{}, &Write{Fold: true, Batch: &batch.Batch{Count: 1, Kind: batch.Records}})
+		}
+		c.Take()
+		c.Step(At{}, PersistedTo{Seq: c.seq})
+		c.Take()
+	}
+	fold(10)
+	c.Take()
+	for _, x := range []*turnEffects{c.turn, c.spare} {
+		for _, b := range x.folds[:cap(x.folds)] {
+			if b != nil {
+				t.Fatalf("the batch at %d is kept", b.Base)
+			}
+		}
+	}
+	fold(foldsKept + 1)
+	c.Take()
+	if cap(c.turn.folds) > foldsKept || cap(c.spare.folds) > foldsKept {
+		t.Errorf("there is room for %d and %d batches", cap(c.turn.folds), cap(c.spare.folds))
+	}
+}
+
+func TestWritesThatWaitedAreLetGo(t *testing.T) {
+	c := New(DefaultOptions())
+	lead(c, At{}, 1, Recovered{})
+	for range 3 {
+		c.Step(At{}, &Write{Batch: &batch.Batch{Count: 1, Kind: batch.Records}})
+		c.Step(At{}, &Write{Batch: &batch.Batch{Kind: batch.Records}, Judge: func(base id.Offset, _ uint64) Verdict { return Verdict{Until: base} }})
+	}
+	c.Take()
+	c.Step(At{}, Persisted{Seq: c.seq})
+	l := &c.logs[LogMain]
+	if len(l.waiting) > 0 || c.waitingLen != 0 || cap(c.due) < 3 {
+		t.Fatalf("%d writes wait and keep %d bytes; there was room for %d", len(l.waiting), c.waitingLen, cap(c.due))
+	}
+	for _, x := range append(l.waiting[:cap(l.waiting)], c.due[:cap(c.due)]...) {
+		if x.write != nil {
+			t.Fatalf("a write that waited until %d is kept", x.until)
+		}
 	}
 }
 
 func TestBrokenInputsPanic(t *testing.T) {
-	for name, in := range map[string]Input{"no records": &Write{Batch: &batch.Batch{Kind: batch.Records}}, "no kind": &Write{Batch: &batch.Batch{Count: 1}}} {
+	judged := func(v Verdict) Input {
+		return &Write{Batch: &batch.Batch{Kind: batch.Records}, Judge: func(id.Offset, uint64) Verdict { return v }}
+	}
+	no := unavailable("no", "no")
+	for name, in := range map[string]Input{
+		"no records":                &Write{Batch: &batch.Batch{Kind: batch.Records}},
+		"no kind":                   &Write{Batch: &batch.Batch{Count: 1}},
+		"no such log":               &Write{Log: logCount, Batch: &batch.Batch{Count: 1, Kind: batch.Records}},
+		"numbered, not main":        &Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records, ProducerID: 1}},
+		"conditional, not main":     &Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records}, HasExpected: true},
+		"numbered and judged":       &Write{Batch: &batch.Batch{Count: 1, Kind: batch.Records, ProducerID: 1}, Judge: func(id.Offset, uint64) Verdict { return Verdict{} }},
+		"a judge fills in nothing":  judged(Verdict{Append: true}),
+		"append and refuse":         judged(Verdict{Append: true, Refusal: no}),
+		"append and give back":      judged(Verdict{Append: true, Again: true}),
+		"give back and refuse":      judged(Verdict{Again: true, Refusal: no}),
+		"wait for what never comes": judged(Verdict{Until: 1}),
+	} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
+				if text, _ := recover().(string); text == "" || strings.Contains(text, "shardcore: after") {
+					t.Errorf("%s: %q is not about the input", name, text)
 				}
 			}()
-			New(DefaultOptions()).Step(At{}, in)
+			c := New(DefaultOptions())
+			lead(c, At{}, 1, Recovered{})
+			c.Step(At{}, in)
 		}()
 	}
 }
 
 func TestLogStateNamesTheInvariantThatBroke(t *testing.T) {
+	at := func(base id.Offset) []pendingWrite {
+		return []pendingWrite{{batch: &batch.Batch{Base: base, Count: 1}}}
+	}
+	on := []appendState{{seq: 1, end: 4}}
 	for _, l := range []logState{
+		{base: 3, tail: 2, durable: 2, commit: 2},
+		{tail: 4, durable: 2, commit: 2, appends: on, pending: at(1)},
+		{tail: 4, durable: 2, commit: 2, appends: on, pending: at(4)},
+		{tail: 4, durable: 2, commit: 2, appends: on, pending: at(3), waiting: []waitingWrite{{until: 2}}},
+		{tail: 4, durable: 2, commit: 2, appends: on, pending: at(3), waiting: []waitingWrite{{until: 5}}},
+		{tail: 4, durable: 2, commit: 2, appends: on, waiting: []waitingWrite{{until: 3}}},
+		{tail: 5, durable: 2, commit: 2, claims: []*batch.Batch{{Base: 3, Count: 2}}},
 		{tail: 1, durable: 2, commit: 0},
 		{tail: 2, durable: 2, commit: 3},
 		{tail: 5, durable: 2, commit: 2},
 		{tail: 2, durable: 2, commit: 2, unsynced: 7},
 	} {
-		if err := l.check(LogMain, false); err == nil {
+		if err := l.check(LogMain, l.commit); err == nil {
 			t.Errorf("%+v passes", l)
 		}
+	}
+	sound := logState{base: 1, tail: 5, durable: 2, commit: 2, appends: on, claims: []*batch.Batch{{Base: 4, Count: 1}}, pending: at(3), waiting: []waitingWrite{{until: 5}}}
+	if err := sound.check(LogMain, 2); err != nil {
+		t.Error(err)
 	}
 }
 

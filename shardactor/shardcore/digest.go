@@ -20,26 +20,19 @@ func (c *Core) Digest() uint64 {
 	_, _ = io.WriteString(h, c.role.name())
 	for i := range c.logs {
 		l := &c.logs[i]
-		add(uint64(l.generation), uint64(l.tail), uint64(l.durable), uint64(l.commit), uint64(l.unsynced), uint64(len(l.appends)))
-		for _, a := range l.appends {
-			add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
-		}
+		l.digest(add)
 	}
-	add(c.seq, uint64(len(c.claims)), uint64(c.bytes), uint64(c.heldLen), uint64(c.base), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.gate))
+	add(c.seq, uint64(c.heldLen), uint64(c.waitingLen), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.gate))
 	if r, ok := c.role.(opening); ok {
 		add(uint64(r.generation), bit(r.recovered), r.save, uint64(r.retry))
 	}
-	add(uint64(len(c.pending)), uint64(len(c.duplicates)), uint64(len(c.held)))
-	for i := range c.pending { // the claimed runs follow from these
-		p := &c.pending[i]
-		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.batch.ProducerID, p.batch.Sequence, p.seq, bit(p.apply), bit(p.acked))
-	}
+	add(uint64(len(c.duplicates)), uint64(len(c.held)))
 	for i := range c.duplicates {
 		d := &c.duplicates[i]
-		add(uint64(d.token), uint64(d.base), uint64(d.end), d.seq)
+		add(uint64(d.token), uint64(d.base), uint64(d.end))
 	}
 	for i := range c.held {
-		add(uint64(c.held[i].write.Token), uint64(c.held[i].until))
+		add(uint64(c.held[i].write.Token), uint64(c.held[i].write.Log), uint64(c.held[i].until))
 	}
 	c.producers.visit(func(x *producer) {
 		add(x.id, x.last, uint64(x.count))
@@ -49,6 +42,27 @@ func (c *Core) Digest() uint64 {
 		}
 	})
 	return h.Sum64()
+}
+
+// digest adds what is known of one log.
+func (l *logState) digest(add func(...uint64)) {
+	add(uint64(l.generation), uint64(l.base), uint64(l.tail), uint64(l.durable), uint64(l.commit), uint64(l.unsynced), uint64(l.claimed))
+	add(uint64(len(l.appends)), uint64(len(l.claims)), uint64(len(l.pending)), uint64(len(l.waiting)))
+	for _, a := range l.appends {
+		add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
+	}
+	for i := range l.pending { // the claimed runs follow from these
+		p := &l.pending[i]
+		add(uint64(p.token), uint64(p.batch.Base), uint64(p.batch.Count), p.batch.ProducerID, p.batch.Sequence, bit(p.fold), bit(p.acked))
+	}
+	for i := range l.waiting {
+		x := &l.waiting[i]
+		refusal := uint64(0)
+		if x.refusal != nil {
+			refusal = 1 + uint64(x.refusal.Code)
+		}
+		add(uint64(x.write.Token), uint64(x.until), refusal)
+	}
 }
 
 func bit(b bool) uint64 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -60,6 +61,17 @@ func TestEveryPieceOfStateIsInTheDigest(t *testing.T) {
 		return append([]Input{Open{Generation: 1}, restored(0, Numbered{Producer: 5, Base: 10, Count: 1}), Persisted{Seq: 1}}, more...)
 	}
 	early := &Write{AtClaim: true, Batch: &batch.Batch{Count: 1, Kind: batch.Records, Body: []byte{0}}}
+	waiting := func(until id.Offset, token Token, code wire.Code) []Input {
+		v := Verdict{Until: until}
+		if code != 0 {
+			f := wire.Refuse(code, "no")
+			v.Refusal = &f
+		}
+		return []Input{
+			&Write{Batch: &batch.Batch{Count: 2, Kind: batch.Records}},
+			&Write{Token: token, Batch: &batch.Batch{Kind: batch.Records}, Judge: func(id.Offset, uint64) Verdict { return v }},
+		}
+	}
 	held := &Write{Batch: &batch.Batch{Count: 1, Kind: batch.Records}}
 	stories := map[string][]Input{
 		"opening":           {Open{Generation: 1}},
@@ -84,6 +96,16 @@ func TestEveryPieceOfStateIsInTheDigest(t *testing.T) {
 		"other numbers":     leading(numbered(7, 0, 0)),
 		"answered at claim": leading(early),
 		"duplicate":         leading(numbered(5, 1, 0), numbered(5, 1, 0)),
+		"other log":         leading(&Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records, Body: []byte{0}}}),
+		"other log's tail":  {Open{Generation: 1}, Recovered{Tails: [logCount]id.Offset{LogMain: 20, LogCounters: 1}}},
+		"trimmed elsewhere": {Open{Generation: 1}, Recovered{Tails: [logCount]id.Offset{LogMain: 20, LogCounters: 1}}, Trimmed{Log: LogCounters, Base: 1}},
+		"folded":            leading(&Write{Fold: true, Batch: &batch.Batch{Count: 1, Kind: batch.Records, Body: []byte{0}}}),
+		"held elsewhere":    {Open{Generation: 1}, &Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records}}},
+		"waiting":           leading(waiting(21, 0, 0)...),
+		"waiting longer":    leading(waiting(22, 0, 0)...),
+		"other waits":       leading(waiting(21, 1, 0)...),
+		"refusal waits":     leading(waiting(21, 0, wire.CodeOverloaded)...),
+		"other refusal":     leading(waiting(21, 0, wire.CodeStorage)...),
 	}
 	seen := map[uint64]string{}
 	for name, inputs := range stories {

@@ -7,48 +7,58 @@ import (
 // writeFailed answers everything from the failed append on and gives the offsets back: nothing of it was acknowledged, but for what
 // was answered at its claim.
 func (c *Core) writeFailed(at At, in WriteFailed) {
-	if r, ok := c.role.(opening); ok && r.save != 0 && r.save == in.Seq {
+	if r, ok := c.role.(opening); ok && in.Log == LogMain && r.save != 0 && r.save == in.Seq {
 		c.saveFailed(at, r)
 		return
 	}
-	c.flushClaims()
-	if !c.logs[LogMain].failed(in.Seq) {
+	c.flushLog(in.Log)
+	l := &c.logs[in.Log]
+	if !l.failed(in.Seq) {
 		return
 	}
-	c.voidClaims(in.Seq, func() *wire.Refusal { return writeRefusal(in) })
-	c.voidAppends(in.Seq)
+	c.voidClaims(in.Log, func() *wire.Refusal { return writeRefusal(in) })
+	c.voidAppends(in.Log, in.Seq)
+	if len(l.waiting) > 0 {
+		c.judgeAgain(at, l)
+	}
 	c.settleDrain()
 }
 
-// voidClaims ends the claims of the append seq and of those after it: each is refused, and its number may be used again.
-func (c *Core) voidClaims(seq uint64, refusal func() *wire.Refusal) {
-	kept := len(c.pending)
-	for kept > 0 && c.pending[kept-1].seq >= seq {
+// voidClaims ends the claims of a log above its tail, which a failure has set back: each is refused, and its number may be used again.
+func (c *Core) voidClaims(log Log, refusal func() *wire.Refusal) {
+	l := &c.logs[log]
+	kept := len(l.pending)
+	for kept > 0 && l.pending[kept-1].batch.Base >= l.tail {
 		kept--
-		if b := c.pending[kept].batch; b.ProducerID != 0 {
+		if b := l.pending[kept].batch; b.ProducerID != 0 {
 			c.claimed.giveBack(b)
 		}
 	}
+	if kept < len(l.pending) && c.opts.Book != nil {
+		c.opts.Book.Void(log, l.tail)
+	}
 	lost := uint64(0)
-	for _, p := range c.pending[kept:] {
+	for _, p := range l.pending[kept:] {
 		if p.acked {
 			lost += uint64(p.batch.Count)
 			continue
 		}
 		c.answer(Answer{Reply: p.reply, Token: p.token, Refusal: refusal()})
 	}
-	clear(c.pending[kept:])
-	c.pending = c.pending[:kept]
-	c.failDuplicates(seq, refusal)
+	clear(l.pending[kept:])
+	l.pending = l.pending[:kept]
+	if log == LogMain {
+		c.failDuplicates(l.tail, refusal)
+	}
 	if lost > 0 {
 		c.emit(AckedLost{Records: lost})
 	}
 }
 
-// voidAppends keeps what is in this turn's effects for void claims, from the append seq on, from reaching the log.
-func (c *Core) voidAppends(seq uint64) {
+// voidAppends keeps what is in this turn's effects for void claims of a log, from the append seq on, from reaching it.
+func (c *Core) voidAppends(log Log, seq uint64) {
 	for i, e := range c.turn.list {
-		if a, ok := e.(Append); ok && a.Seq >= seq {
+		if a, ok := e.(Append); ok && a.Log == log && a.Seq >= seq {
 			c.turn.list[i] = Append{Seq: a.Seq, Log: a.Log}
 		}
 	}
@@ -59,21 +69,25 @@ func (c *Core) poisoned(at At, in Poisoned) {
 	c.abandonClaims(func() *wire.Refusal {
 		f := wire.Refuse(wire.CodeStorage, "the log failed, the write may or may not be stored: "+in.Reason)
 		return &f
-	})
+	}, failed{reason: in.Reason}.refusal)
 	c.fail(at, failed{reason: in.Reason}, in.Reason)
 	c.settleDrain()
 }
 
 // abandonClaims ends everything claimed that is not committed, without an outcome: it may or may not be in the log, but for what did not
-// leave in an Append yet. What is committed is
-// done, whoever has no room for it. Completions that come later change nothing.
-func (c *Core) abandonClaims(refusal func() *wire.Refusal) {
+// leave in an Append yet. What is committed is done, whoever has no room for it; what waited for claims did nothing, and is told so.
+// Completions that come later change nothing.
+func (c *Core) abandonClaims(unknown, nothingDone func() *wire.Refusal) {
 	c.flushClaims()
 	c.release(forAll)
-	c.voidClaims(0, refusal)
-	c.voidAppends(0)
 	for i := range c.logs {
-		c.logs[i].abandon()
+		l := &c.logs[i]
+		l.abandon()
+		c.voidClaims(Log(i), unknown)
+		c.voidAppends(Log(i), 0)
+		if len(l.waiting) > 0 {
+			c.refuseWaiting(l, nothingDone)
+		}
 	}
 }
 
@@ -95,8 +109,13 @@ func (c *Core) drain(at At) {
 
 func (c *Core) settleDrain() {
 	r, ok := c.role.(draining)
-	if !ok || r.done || len(c.pending) > 0 || len(c.duplicates) > 0 {
+	if !ok || r.done || len(c.duplicates) > 0 {
 		return
+	}
+	for i := range c.logs {
+		if len(c.logs[i].pending) > 0 { // what waits, waits for one of these
+			return
+		}
 	}
 	c.role = draining{done: true}
 	c.emit(Drained{})

@@ -26,12 +26,12 @@ func (c *Core) become(at At, next role, reason string) {
 }
 
 func (c *Core) hold(at At, w *Write) {
-	size := w.Batch.Size()
+	size := kept(w)
 	if len(c.held) >= c.opts.HeldWrites || c.heldLen+size > c.opts.HeldBytes && len(c.held) > 0 {
 		c.refuse(w, unavailable("not_ready", "the shard is "+c.role.name()+" and enough is waiting for it; repeat the request"))
 		return
 	}
-	c.held = append(c.held, heldWrite{write: w, until: at.Mono + c.opts.HoldLimit})
+	c.held = append(c.held, heldWrite{write: w, until: at.Mono + c.opts.HoldLimit, size: size})
 	c.heldLen += size
 }
 
@@ -49,7 +49,7 @@ func (c *Core) expireHeld(at At) {
 	n := 0
 	for n < len(c.held) && c.held[n].until <= at.Mono {
 		w := c.held[n].write
-		c.heldLen -= w.Batch.Size()
+		c.heldLen -= c.held[n].size
 		c.refuse(w, unavailable("not_ready", "the shard is "+c.role.name()+" and did not become ready in time; repeat the request"))
 		n++
 	}

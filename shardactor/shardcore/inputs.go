@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/storage/batch"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -62,14 +61,17 @@ type OpenFailed struct {
 	Damaged bool
 }
 
-// Write asks for one batch to be appended to the main log. Answered by exactly one Answer. The core keeps the Write until
+// Write asks for one batch to be appended to a log. Answered by exactly one Answer. The core keeps the Write until
 // then; it fills the batch's Base, Generation and AppendMicros when it claims the offsets.
 //
 // A batch with a ProducerID is numbered: it is appended only if its Sequence is the next of that producer. One that is remembered with
-// the same content is not appended again; it waits for the first one and is answered its offset.
+// the same content is not appended again; it waits for the first one and is answered its offset. Only the main log takes numbered and
+// conditional writes, and neither has a Judge.
 type Write struct {
 	Reply Reply
 	Token Token
+	Log   Log
+	// Batch is what is appended. Before a Judge has filled it, its PayloadBytes say how much the write keeps in memory.
 	Batch *batch.Batch
 	// HasExpected makes the write conditional: it is appended only if it would begin at Expected. The batch that is compared with is the
 	// last one claimed, whether or not it is safe yet.
@@ -79,39 +81,52 @@ type Write struct {
 	// on numbered and conditional writes, whose answers are about the log, nor under Options.Blocking, where the answer is what holds
 	// a publisher back.
 	AtClaim bool
-	// Apply asks for the batch to be folded into the shard's reading before it is answered (cache writes).
-	Apply bool
-	// Stamp, when not nil, is called at the claim with the wall clock in Unix milliseconds, before the batch goes anywhere:
-	// a cache put fixes its absolute expiry there.
-	Stamp func(b *batch.Batch, nowMillis uint64)
+	// Fold hands the batch to the shell, by the effect Fold, before it is readable and answered. Commits are handed over by their kind.
+	Fold bool
+	// Judge, when not nil, decides at the claim what becomes of the write: whether it is appended, and what. It is called with the offset
+	// that the batch would get and the wall clock in Unix milliseconds, after everything that was claimed before is in the Book. It may
+	// be called again, and has no side effect but to fill the Batch's Body, Count and PayloadBytes. A write that is held is judged
+	// when it is claimed.
+	Judge func(base id.Offset, nowMillis uint64) Verdict
 }
 
-// Persisted completes the Append or Save of that number: it is safe. A number that is not known, because a failure before it
-// voided it, changes nothing.
-type Persisted struct{ Seq uint64 }
+// Persisted completes the Append of that number at a log, or the Save, which is the main log's: it is safe. A number that is not known,
+// because a failure before it voided it or because it is one of Core.Number, changes nothing.
+type Persisted struct {
+	Log Log
+	Seq uint64
+}
 
-// PersistedTo completes every Append and Save up to that number: for a log that completes them in order and tells the newest only.
-type PersistedTo struct{ Seq uint64 }
+// PersistedTo completes every Append at a log, and the Save if it is the main log, up to that number: for a log that completes them in
+// order and tells the newest only.
+type PersistedTo struct {
+	Log Log
+	Seq uint64
+}
 
 // Released says that readers have room for everything below End. Under Options.Blocking the shell answers each Readable with
 // it, and gives it again when End has moved; ends do not fall.
 type Released struct{ End id.Offset }
 
-// WriteFailed completes an Append that failed; nothing from Seq on was written and every later claim is void. The next Append lands
-// where this one would have. A Save that failed is tried again.
+// WriteFailed completes an Append that failed; nothing of that log was written from Seq on, and every later claim in it is void. Its next
+// Append lands where this one would have. The other logs go on. A Save that failed, of the main log, is tried again.
 type WriteFailed struct {
+	Log    Log
 	Seq    uint64
 	Reason string
 	// Full says that there was no room: certainly nothing was written, and writes work again once there is room.
 	Full bool
 }
 
-// Poisoned says that the log acknowledges nothing any more: a sync failed, and what was on its way may or may not be stored. The way
-// back is a new Open.
+// Poisoned says that one of the logs acknowledges nothing any more: a sync failed, and what was on its way may or may not be stored. That
+// ends the whole replica; the way back is a new Open.
 type Poisoned struct{ Reason string }
 
-// Trimmed says that retention removed everything of the main log below Base.
-type Trimmed struct{ Base id.Offset }
+// Trimmed says that everything of a log below Base was removed.
+type Trimmed struct {
+	Log  Log
+	Base id.Offset
+}
 
 // DiskStalled and DiskBack say that writes of this shard hang, and that they go on.
 type DiskStalled struct{}
@@ -149,88 +164,3 @@ type At struct {
 	Wall time.Time
 	Mono time.Duration
 }
-
-// Effect is everything a shard can ask for. Effects of one turn are performed in order.
-//
-//sumtype:decl
-type Effect interface{ effect() }
-
-// Recover opens the logs; answered by Recovered or OpenFailed.
-type Recover struct{}
-
-// Save persists the generation before any Append of it; answered by Persisted or WriteFailed with the same Seq. Nothing is served
-// until it is persisted. Numbers of Save and Append ascend together.
-type Save struct {
-	Seq        uint64
-	Generation id.Generation
-}
-
-// Append writes batches at the tail of a log; answered by Persisted or WriteFailed with the same Seq. Batches is empty when a failure
-// voided it before it left: then there is nothing to do and nothing to answer.
-type Append struct {
-	Seq     uint64
-	Log     Log
-	Batches []*batch.Batch
-}
-
-// Readable lets readers of a log see everything below End.
-type Readable struct {
-	Log Log
-	End id.Offset
-}
-
-// Fold hands over commits that are about to become readable, for the state they change: it comes right before the Readable that shows
-// their events.
-type Fold struct{ Batches []*batch.Batch }
-
-// AckedLost says that Records were answered at the claim and are not in the log, or may not be.
-type AckedLost struct{ Records uint64 }
-
-// Answers ends requests, in this order.
-type Answers struct{ List []Answer }
-
-// Answer ends one request. It is done when Refusal and Refused are nil: then the batch begins at Offset. Apply asks the shell to
-// fold that batch into the reading first and to answer with the outcome of that.
-type Answer struct {
-	Reply   Reply
-	Token   Token
-	Refusal *wire.Refusal
-	// Refused says why a numbered or conditional write was not appended: sequence_gap, unknown_producer, sequence_expired,
-	// sequence_reused or offset_mismatch. Nothing was written.
-	Refused *wire.RefusedReason
-	Offset  id.Offset
-	// NoOffset says that the write was answered at the claim: Offset is not told, since the claim may still fail.
-	NoOffset bool
-	Apply    *batch.Batch
-}
-
-// Gate says whether the data lane is taken (Open) or held back by the mailbox.
-type Gate struct{ Open bool }
-
-// Deadline asks for a Wake at that time; the newest Deadline replaces the one before, zero time cancels it.
-type Deadline struct{ At time.Duration }
-
-// Serving says that this replica began or ceased to serve.
-type Serving struct{ On bool }
-
-// Drained says that nothing claimed is left.
-type Drained struct{}
-
-// RoleChanged reports a change of role, for events.
-type RoleChanged struct {
-	From, To string
-	Reason   string
-}
-
-func (Recover) effect()     {}
-func (Save) effect()        {}
-func (Append) effect()      {}
-func (Readable) effect()    {}
-func (*Answers) effect()    {}
-func (Gate) effect()        {}
-func (Deadline) effect()    {}
-func (Serving) effect()     {}
-func (Drained) effect()     {}
-func (Fold) effect()        {}
-func (AckedLost) effect()   {}
-func (RoleChanged) effect() {}

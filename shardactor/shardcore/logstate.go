@@ -3,21 +3,29 @@ package shardcore
 import (
 	"fmt"
 
+	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire/id"
 )
 
 // logState is what a core knows of one log.
 //
-//  1. commit <= durable <= tail;
-//  2. appends are in claim order, contiguous, and end at tail; each covers at least one record;
-//  3. unsynced is the sum of the appends' bytes.
+//  1. base <= commit <= durable <= tail;
+//  2. appends are in claim order, contiguous, and end where the claims begin, which end at tail; each covers at least one record;
+//  3. unsynced is the sum of the appends' bytes;
+//  4. pending holds, in claim order, exactly the writes that were claimed and have no outcome, and each ends at or below tail;
+//  5. waiting holds, in the order they came, writes that wait for something above commit and at or below tail.
 type logState struct {
 	generation id.Generation
+	base       id.Offset // begin of what is kept, as far as it was told
 	tail       id.Offset // end of what was claimed
 	durable    id.Offset // end of what is safe here
-	commit     id.Offset // end of what is safe on a majority: what may be read and answered
+	commit     id.Offset // end of what is safe on a majority: what was folded, may be read and answered
 	appends    []appendState
-	unsynced   int
+	unsynced   int            // bytes
+	claims     []*batch.Batch // claimed in this turn, not yet in an Append
+	claimed    int            // bytes of claims
+	pending    []pendingWrite
+	waiting    []waitingWrite
 }
 
 // appendState is one Append on its way.
@@ -30,6 +38,16 @@ type appendState struct {
 
 func (l *logState) begin(tail id.Offset) {
 	*l = logState{generation: l.generation, tail: tail, durable: tail, commit: tail}
+}
+
+// dropPending forgets the oldest writes: they were answered.
+func (l *logState) dropPending(done int) {
+	if done == 0 {
+		return
+	}
+	n := copy(l.pending, l.pending[done:])
+	clear(l.pending[n:])
+	l.pending = l.pending[:n]
 }
 
 // persisted marks the appends numbered from to to, both included, done and moves the durable end over the run of finished ones. It
@@ -73,10 +91,10 @@ func (l *logState) failed(seq uint64) bool {
 	return false
 }
 
-// check verifies the invariants; open says that claims of the current turn lie between the last append and the tail.
-func (l *logState) check(name Log, open bool) error {
-	if l.commit > l.durable || l.durable > l.tail {
-		return fmt.Errorf("log %d: commit %d, durable %d and tail %d are out of order", name, l.commit, l.durable, l.tail)
+// check verifies the invariants, in constant time but for the appends on their way; answerable is the end of what may be answered.
+func (l *logState) check(name Log, answerable id.Offset) error {
+	if l.base > l.commit || l.commit > l.durable || l.durable > l.tail {
+		return fmt.Errorf("log %d: base %d, commit %d, durable %d and tail %d are out of order", name, l.base, l.commit, l.durable, l.tail)
 	}
 	end, bytes := l.durable, 0
 	for _, a := range l.appends {
@@ -85,11 +103,22 @@ func (l *logState) check(name Log, open bool) error {
 		}
 		end, bytes = a.end, bytes+a.bytes
 	}
-	if open && end < l.tail {
-		end = l.tail
+	if n := len(l.claims); n > 0 && l.claims[0].Base == end {
+		end = l.claims[n-1].End()
 	}
 	if end != l.tail || bytes != l.unsynced {
-		return fmt.Errorf("log %d: appends end at %d with %d bytes; tail is %d with %d", name, end, bytes, l.tail, l.unsynced)
+		return fmt.Errorf("log %d: appends and claims end at %d with %d bytes; tail is %d with %d", name, end, bytes, l.tail, l.unsynced)
+	}
+	if n := len(l.pending); n > 0 && (l.pending[0].batch.End() <= answerable || l.pending[n-1].batch.End() > l.tail) {
+		return fmt.Errorf("log %d: writes [%d, %d) are pending outside (%d, %d]", name, l.pending[0].batch.Base, l.pending[n-1].batch.End(), answerable, l.tail)
+	}
+	if n := len(l.waiting); n > 0 && (len(l.pending) == 0 || !l.awaits(0) || !l.awaits(n-1)) {
+		return fmt.Errorf("log %d: %d writes wait for something outside (%d, %d], and %d are pending", name, n, l.commit, l.tail, len(l.pending))
 	}
 	return nil
+}
+
+// awaits reports whether a waiting write waits for what is claimed and not committed.
+func (l *logState) awaits(i int) bool {
+	return l.waiting[i].until > l.commit && l.waiting[i].until <= l.tail
 }

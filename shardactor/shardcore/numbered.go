@@ -11,8 +11,6 @@ type duplicate struct {
 	reply     Reply
 	token     Token
 	base, end id.Offset
-	// seq is the append that the batch travels in, 0 once it is durable.
-	seq uint64
 }
 
 // numbered judges a write by its producer's numbers. It reports whether the write is to be claimed; otherwise it was answered, or waits
@@ -22,7 +20,7 @@ func (c *Core) numbered(w *Write) (claim bool) {
 	run := c.claimed.byID[b.ProducerID]
 	if run != nil {
 		if first := run.find(b.Sequence); first != nil {
-			c.repeat(w, numberedOf(first.batch), first.seq)
+			c.repeat(w, numberedOf(first))
 			return false
 		}
 	}
@@ -32,7 +30,7 @@ func (c *Core) numbered(w *Write) (claim bool) {
 	}
 	switch {
 	case found:
-		c.repeat(w, Numbered{Base: s.base, Count: s.count, Sum: s.sum, Length: s.length}, 0)
+		c.repeat(w, Numbered{Base: s.base, Count: s.count, Sum: s.sum, Length: s.length})
 	case b.Sequence == next: // also the first of a producer that is not known
 		return true
 	case !known:
@@ -45,23 +43,22 @@ func (c *Core) numbered(w *Write) (claim bool) {
 	return false
 }
 
-// repeat answers a write whose batch was claimed before, with that one's outcome. first is the earlier batch, seq the append it travels
-// in.
-func (c *Core) repeat(w *Write, first Numbered, seq uint64) {
+// repeat answers a write whose batch, first, was claimed before, with that one's outcome.
+func (c *Core) repeat(w *Write, first Numbered) {
 	if w.Batch.Summarize() != first.Sum || uint64(len(w.Batch.Body)) != uint64(first.Length) || w.Batch.Count != first.Count {
 		c.refused(w, wire.RefusedReason{Kind: wire.RefusedSequenceReused})
 		return
 	}
 	end := first.Base.Add(uint64(first.Count))
-	if end <= c.answerable() {
+	if end <= c.answerable(LogMain) {
 		c.answer(Answer{Reply: w.Reply, Token: w.Token, Offset: first.Base})
 		return
 	}
-	if len(c.duplicates) >= c.opts.Duplicates {
+	if c.patient() >= c.opts.Duplicates {
 		c.refuse(w, overloaded("too many repeated publishes wait for their first ones; repeat the request"))
 		return
 	}
-	c.duplicates = append(c.duplicates, duplicate{reply: w.Reply, token: w.Token, base: first.Base, end: end, seq: seq})
+	c.duplicates = append(c.duplicates, duplicate{reply: w.Reply, token: w.Token, base: first.Base, end: end})
 }
 
 // refused answers a write that was not appended, for a reason its producer has to know.
@@ -79,10 +76,10 @@ func (c *Core) answerDuplicates(end id.Offset) {
 	})
 }
 
-// failDuplicates answers those whose batch travels in the append seq or a later one.
-func (c *Core) failDuplicates(seq uint64, f func() *wire.Refusal) {
+// failDuplicates answers those whose batch is void: it begins at from or above.
+func (c *Core) failDuplicates(from id.Offset, f func() *wire.Refusal) {
 	c.settleDuplicates(func(d *duplicate) *Answer {
-		if d.seq < seq {
+		if d.base < from {
 			return nil
 		}
 		return &Answer{Refusal: f()}

@@ -3,11 +3,15 @@ package shardcore
 import (
 	"fmt"
 	"time"
+
+	"github.com/felixd/felixd/wire"
 )
 
 // open starts anew at a generation.
 func (c *Core) open(at At, in Open) {
-	c.abandonClaims(reopened)
+	c.abandonClaims(reopened, func() *wire.Refusal {
+		return unavailable("not_ready", "the shard is opened anew, nothing was done; repeat the request")
+	})
 	c.become(at, opening{generation: in.Generation}, "assigned")
 	c.emit(Recover{})
 }
@@ -25,11 +29,11 @@ func (c *Core) recovered(in Recovered) {
 		c.logs[i].generation = r.generation
 		c.logs[i].begin(in.Tails[i])
 	}
-	c.base = in.Base
+	c.logs[LogMain].base = in.Base
 	if c.producers = in.Producers; c.producers == nil {
 		c.producers = NewProducers()
 	}
-	c.producers.Trim(c.base)
+	c.producers.Trim(in.Base)
 	if c.opts.Blocking {
 		c.released = in.Tails[LogMain]
 	}
@@ -39,10 +43,9 @@ func (c *Core) recovered(in Recovered) {
 
 // save persists the generation.
 func (c *Core) save(r opening) {
-	c.seq++
-	r.save, r.retry = c.seq, 0
+	r.save, r.retry = c.Number(), 0
 	c.role = r
-	c.emit(Save{Seq: c.seq, Generation: r.generation})
+	c.emit(Save{Seq: r.save, Generation: r.generation})
 }
 
 // saveFailed waits a while and tries again: the generation is stored nowhere, and nothing was done under it.
@@ -51,9 +54,13 @@ func (c *Core) saveFailed(at At, r opening) {
 	c.role = r
 }
 
-// lead begins to serve: the generation is safe.
+// lead begins to serve: the generation is safe. What the logs hold is readable; a log other than main that is empty may not be there.
 func (c *Core) lead(at At, r opening) {
-	c.emit(Readable{Log: LogMain, End: c.logs[LogMain].commit})
+	for i := range c.logs {
+		if end := c.logs[i].commit; Log(i) == LogMain || end > 0 {
+			c.emit(Readable{Log: Log(i), End: end})
+		}
+	}
 	c.become(at, leading{generation: r.generation}, "recovered")
 }
 

@@ -20,15 +20,17 @@ var rewrite = flag.Bool("rewrite", false, "write what the core says into testdat
 
 // A transcript is a story: each line is a command to the core, and below it, indented, what it answered. Commands:
 //
-//	open GENERATION          recovered TAIL [BASE]    openfailed REASON [damaged]
+//	open GENERATION          recovered TAIL [BASE] [counters=TAIL]    openfailed REASON [damaged]
 //	write NAME RECORDS BYTES [WISH...]                persisted SEQ | persistedto SEQ
 //	writefailed SEQ REASON [full]                     poisoned REASON | trimmed BASE
 //	released END             blocking (before anything else: the core withholds answers)
 //	stalled | back | damaged REASON | drain | wake    take
+//	number                   booked (before anything else: what the core tells its book is in the transcript)
 //	restart GENERATION (a new core that recovers what the old one would have put into its snapshot; it is opened, and saving)
 //
-// Wishes of a write are producer=ID:SEQUENCE, fill=BYTE (other content of the same size), if=OFFSET, early (answered at the claim) and
-// commit.
+// Writes and the completions, failures and trims below them may end in log=counters. Wishes of a write are producer=ID:SEQUENCE, fill=BYTE
+// (other content of the same size), if=OFFSET, early (answered at the claim), commit, fold and judge=VERDICT,VERDICT...: what its judge
+// says the first time, the second and so on. A verdict is append, again, done, done:UNTIL, refuse or refuse:UNTIL.
 //
 //	at DURATION              (moves the clock)
 func TestTranscripts(t *testing.T) {
@@ -61,6 +63,7 @@ func play(t *testing.T, script string) string {
 	opts := DefaultOptions()
 	opts.UnsyncedBytes, opts.HeldWrites, opts.Duplicates = 4000, 3, 2
 	c := New(opts)
+	judging := func(text string) { out.WriteString(text) }
 	at := At{Wall: time.UnixMilli(1_000_000)}
 	for _, line := range strings.Split(strings.TrimRight(script, "\n"), "\n") {
 		if strings.HasPrefix(line, "  ") {
@@ -70,7 +73,7 @@ func play(t *testing.T, script string) string {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		word := strings.Fields(line)
+		word, log := logOf(t, line)
 		number := func(i int) uint64 {
 			n, err := strconv.ParseUint(word[i], 10, 64)
 			if err != nil {
@@ -89,8 +92,13 @@ func play(t *testing.T, script string) string {
 			c.Step(at, Open{Generation: id.Generation(number(1))})
 		case "recovered":
 			in := Recovered{Tails: MainTail(id.Offset(number(1)))}
-			if len(word) > 2 {
-				in.Base = id.Offset(number(2))
+			for i, text := range word[2:] {
+				if counters, ok := strings.CutPrefix(text, "counters="); ok {
+					word[2+i] = counters
+					in.Tails[LogCounters] = id.Offset(number(2 + i))
+				} else {
+					in.Base = id.Offset(number(2 + i))
+				}
 			}
 			c.Step(at, in)
 		case "restart":
@@ -99,29 +107,36 @@ func play(t *testing.T, script string) string {
 			if err != nil {
 				t.Fatalf("%q: %v", line, err)
 			}
-			in := Recovered{Tails: MainTail(asOf), Base: c.base, Producers: producers}
+			in := Recovered{Tails: MainTail(asOf), Base: c.logs[LogMain].base, Producers: producers}
 			c = New(opts)
 			c.Step(at, Open{Generation: id.Generation(number(1))})
 			c.Step(at, in)
 		case "openfailed":
 			c.Step(at, OpenFailed{Reason: word[1], Damaged: len(word) > 2})
 		case "write":
-			c.Step(at, wish(t, line, word))
+			w := wish(t, line, word, judging)
+			w.Log = log
+			c.Step(at, w)
 		case "persisted":
-			c.Step(at, Persisted{Seq: number(1)})
+			c.Step(at, Persisted{Log: log, Seq: number(1)})
 		case "persistedto":
-			c.Step(at, PersistedTo{Seq: number(1)})
+			c.Step(at, PersistedTo{Log: log, Seq: number(1)})
+		case "number":
+			fmt.Fprintf(&out, "  number %d\n", c.Number())
+		case "booked":
+			opts.Book = toldBook{tell: judging}
+			c = New(opts)
 		case "poisoned":
 			c.Step(at, Poisoned{Reason: word[1]})
 		case "trimmed":
-			c.Step(at, Trimmed{Base: id.Offset(number(1))})
+			c.Step(at, Trimmed{Log: log, Base: id.Offset(number(1))})
 		case "released":
 			c.Step(at, Released{End: id.Offset(number(1))})
 		case "blocking":
 			opts.Blocking = true
 			c = New(opts)
 		case "writefailed":
-			c.Step(at, WriteFailed{Seq: number(1), Reason: word[2], Full: len(word) > 3})
+			c.Step(at, WriteFailed{Log: log, Seq: number(1), Reason: word[2], Full: len(word) > 3})
 		case "stalled":
 			c.Step(at, DiskStalled{})
 		case "back":
@@ -143,8 +158,69 @@ func play(t *testing.T, script string) string {
 	return out.String()
 }
 
+// logOf is what a line says, and the log it says it of.
+func logOf(t *testing.T, line string) (word []string, log Log) {
+	word = strings.Fields(line)
+	last := len(word) - 1
+	name, ok := strings.CutPrefix(word[last], "log=")
+	if !ok {
+		return word, LogMain
+	}
+	if name != "counters" {
+		t.Fatalf("%q: unknown log", line)
+	}
+	return word[:last], LogCounters
+}
+
+// of names a log that is not the main one.
+func of(log Log) string {
+	return map[Log]string{LogMain: "", LogCounters: " of counters"}[log]
+}
+
+// toldBook writes down what a core tells its book.
+type toldBook struct{ tell func(string) }
+
+func (b toldBook) Claimed(log Log, x *batch.Batch) {
+	b.tell(fmt.Sprintf("  book: [%d,%d)%s is claimed\n", x.Base, x.End(), of(log)))
+}
+func (b toldBook) Void(log Log, from id.Offset) {
+	b.tell(fmt.Sprintf("  book: void from %d%s\n", from, of(log)))
+}
+
+// scripted is a judge that says one verdict after the other, the last one again and again.
+func scripted(t *testing.T, w *Write, script string, size int, tell func(string)) func(id.Offset, uint64) Verdict {
+	verdicts := strings.Split(script, ",")
+	return func(base id.Offset, _ uint64) Verdict {
+		text := verdicts[0]
+		if len(verdicts) > 1 {
+			verdicts = verdicts[1:]
+		}
+		tell(fmt.Sprintf("  judge %v at %d: %s\n", w.Reply, base, text))
+		what, until, _ := strings.Cut(text, ":")
+		v := Verdict{Append: what == "append", Again: what == "again"}
+		if until != "" {
+			n, err := strconv.ParseUint(until, 10, 64)
+			if err != nil {
+				t.Fatalf("verdict %q: %v", text, err)
+			}
+			v.Until = id.Offset(n)
+		}
+		switch what {
+		case "append":
+			w.Batch.Count, w.Batch.Body = 1, make([]byte, size)
+		case "refuse":
+			f := wire.Refuse(wire.CodeLimitExceeded, "no")
+			v.Refusal = &f
+		case "again", "done":
+		default:
+			t.Fatalf("unknown verdict %q", text)
+		}
+		return v
+	}
+}
+
 // wish is the write of a line.
-func wish(t *testing.T, line string, word []string) *Write {
+func wish(t *testing.T, line string, word []string, judging func(string)) *Write {
 	b := &batch.Batch{Kind: batch.Records}
 	w := &Write{Reply: word[1], Batch: b}
 	size, fill := 0, byte(0)
@@ -168,11 +244,17 @@ func wish(t *testing.T, line string, word []string) *Write {
 			w.AtClaim = true
 		case "commit":
 			b.Kind = batch.Commit
+		case "fold":
+			w.Fold = true
+		case "judge":
+			w.Judge = scripted(t, w, strings.TrimPrefix(text, "judge="), size, judging)
 		default:
 			t.Fatalf("%q: unknown wish %q", line, text)
 		}
 	}
-	b.Body = bytes.Repeat([]byte{fill}, size)
+	if b.PayloadBytes = size; w.Judge == nil {
+		b.Body = bytes.Repeat([]byte{fill}, size)
+	}
 	return w
 }
 
@@ -189,6 +271,10 @@ func tellAnswer(a Answer) string {
 		return fmt.Sprintf("  answer %v not appended: %s\n", a.Reply, a.Refused.Kind)
 	case a.NoOffset:
 		return fmt.Sprintf("  answer %v claimed\n", a.Reply)
+	case a.Again:
+		return fmt.Sprintf("  answer %v given back\n", a.Reply)
+	case a.Unwritten:
+		return fmt.Sprintf("  answer %v done without a record\n", a.Reply)
 	}
 	return fmt.Sprintf("  answer %v done at %d\n", a.Reply, a.Offset)
 }
@@ -204,13 +290,13 @@ func tell(e Effect) string {
 		if len(names) == 0 {
 			names = []string{"void"}
 		}
-		return fmt.Sprintf("  append %d %s\n", e.Seq, strings.Join(names, " "))
+		return fmt.Sprintf("  append %d %s%s\n", e.Seq, strings.Join(names, " "), of(e.Log))
 	case Save:
 		return fmt.Sprintf("  save %d generation %d\n", e.Seq, e.Generation)
 	case Fold:
 		var out strings.Builder
 		for _, b := range e.Batches {
-			fmt.Fprintf(&out, "  fold [%d,%d)\n", b.Base, b.End())
+			fmt.Fprintf(&out, "  fold [%d,%d)%s\n", b.Base, b.End(), of(e.Log))
 		}
 		return out.String()
 	case *Answers:
@@ -220,7 +306,7 @@ func tell(e Effect) string {
 		}
 		return out.String()
 	case Readable:
-		return fmt.Sprintf("  readable %d\n", e.End)
+		return fmt.Sprintf("  readable %d%s\n", e.End, of(e.Log))
 	case RoleChanged:
 		return fmt.Sprintf("  role %s -> %s\n", e.From, e.To)
 	case Deadline:

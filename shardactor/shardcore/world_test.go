@@ -129,6 +129,10 @@ func told(a *Answer) string {
 		return a.Refused.Kind.String()
 	case a.NoOffset:
 		return "claimed"
+	case a.Again:
+		return "again"
+	case a.Unwritten:
+		return "unwritten"
 	}
 	return "done"
 }
