@@ -1,12 +1,9 @@
-// Package reading holds the folds that turn a shard's log into what people ask of it. MemoryCache is the reading of an
-// in-memory cache: key to newest value, with expiry and eviction. State is that of the commits of a stream: what they say of their
-// entities.
 package reading
 
 import (
 	"container/heap"
+	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,10 +12,6 @@ import (
 
 // EntryOverhead is what one entry costs beside its key and value, in bytes, in the node's cache budget.
 const EntryOverhead = 64
-
-// evictionSample is how many entries are looked at to find one to evict: with 5, an entry that was just used survives
-// against 4 older ones.
-const evictionSample = 5
 
 // Outcome is what applying one record did.
 type Outcome struct {
@@ -68,16 +61,53 @@ func NewMemoryCache(pool *CachePool, seed uint64) *MemoryCache {
 	return c
 }
 
-// Get returns the live value of key; ok is false for a miss. The value is shared and must not be changed.
-func (c *MemoryCache) Get(key string, nowMillis uint64) (value []byte, version id.Offset, ok bool) {
+// Get returns what a key has that has not ended at now. The value is shared and must not be changed.
+func (c *MemoryCache) Get(key string, nowMillis uint64) (Live, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	e := c.index[key]
 	if e == nil || e.expired(nowMillis) {
-		return nil, 0, false
+		return Live{}, false
 	}
 	e.used.Store(c.pool.tick())
-	return e.value, e.version, true
+	return e.live(), true
+}
+
+// Find is Get for what a write is decided by: it does not count as a use.
+func (c *MemoryCache) Find(key []byte, nowMillis uint64) (Live, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	e := c.index[string(key)]
+	if e == nil || e.expired(nowMillis) {
+		return Live{}, false
+	}
+	return e.live(), true
+}
+
+// Stat is Find without the value.
+func (c *MemoryCache) Stat(key []byte, nowMillis uint64) (Live, bool) {
+	l, ok := c.Find(key, nowMillis)
+	l.Value = nil
+	return l, ok
+}
+
+func (e *entry) live() Live {
+	return Live{Value: e.value, Version: e.version, Offset: e.version, ExpiresAtMillis: e.expires}
+}
+
+// TooLargeError refuses an entry that is larger than the whole pool.
+type TooLargeError struct{ Needed, Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("cache put: the entry needs %d bytes, and the node's in-memory caches have %d in all; store less or raise it", e.Needed, e.Limit)
+}
+
+// Admit refuses what no eviction makes room for, with a *TooLargeError, so that no write is decided by one that came to nothing.
+func (c *MemoryCache) Admit(key []byte, valueBytes int, _ bool) error {
+	if need := int64(len(key)+valueBytes) + EntryOverhead; need > c.pool.Limit() {
+		return &TooLargeError{Needed: need, Limit: c.pool.Limit()}
+	}
+	return nil
 }
 
 // Len and Bytes are the number of entries, expired ones included, and what they cost.
@@ -94,10 +124,22 @@ func (c *MemoryCache) Bytes() int64 {
 	return c.bytes
 }
 
-// Apply folds one record in. The cache keeps r.Value: the caller gives it away.
-func (c *MemoryCache) Apply(r Record, version id.Offset, nowMillis uint64) Outcome {
-	if r.Delete {
-		return c.delete(string(r.Key), nowMillis)
+// Apply folds the record at an offset in; the version of a put is that offset. The cache keeps r.Value: the caller gives it away.
+func (c *MemoryCache) Apply(r Record, at id.Offset, nowMillis uint64) Outcome {
+	version := at
+	switch r.Op {
+	case OpPut:
+	case OpMove:
+		version = r.Version
+		if had, ok := c.Stat(r.Key, 0); ok && had.Version > version {
+			return Outcome{Applied: true}
+		}
+	case OpDelete:
+		return c.delete(r.Key, nowMillis, nil)
+	case OpExpire:
+		return c.delete(r.Key, nowMillis, &r.Version)
+	default:
+		panic(fmt.Sprintf("reading: a cache record of unknown operation %d", r.Op))
 	}
 	e := &entry{key: string(r.Key), value: r.Value, version: version, expires: r.ExpiresAtMillis, heapSlot: -1}
 	if e.cost() > c.pool.budget.limit {
@@ -132,11 +174,12 @@ func (c *MemoryCache) put(e *entry, nowMillis uint64) Outcome {
 	return out
 }
 
-func (c *MemoryCache) delete(key string, nowMillis uint64) Outcome {
+// delete removes a key, with a version only if it has that one.
+func (c *MemoryCache) delete(key []byte, nowMillis uint64, version *id.Offset) Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Outcome{Applied: true}
-	if old := c.index[key]; old != nil {
+	if old := c.index[string(key)]; old != nil && (version == nil || old.version == *version) {
 		if !old.expired(nowMillis) {
 			out.Existed, out.Removed = true, old.value
 		}
@@ -178,33 +221,6 @@ func (c *MemoryCache) Close() {
 	c.index, c.entries, c.expiry, c.bytes = make(map[string]*entry), nil, nil, 0
 }
 
-// evictOne makes room by one entry: an expired one if there is any, else the least recently used of a few, never keep.
-func (c *MemoryCache) evictOne(keep *entry, nowMillis uint64) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.expiry) > 0 && c.expiry[0] != keep && c.expiry[0].expired(nowMillis) {
-		c.remove(c.expiry[0])
-		return true
-	}
-	var victim *entry
-	for i := 0; i < evictionSample && len(c.entries) > 0; i++ {
-		e := c.entries[c.rng.IntN(len(c.entries))]
-		if e != keep && (victim == nil || e.used.Load() < victim.used.Load()) {
-			victim = e
-		}
-	}
-	if victim == nil { // the sample met nothing but keep
-		i := slices.IndexFunc(c.entries, func(e *entry) bool { return e != keep })
-		if i < 0 {
-			return false
-		}
-		victim = c.entries[i]
-	}
-	c.remove(victim)
-	c.pool.evicted.Add(1)
-	return true
-}
-
 func (c *MemoryCache) remove(e *entry) {
 	last := c.entries[len(c.entries)-1]
 	c.entries[e.place], last.place = last, e.place
@@ -223,27 +239,4 @@ func (c *MemoryCache) book(n int64) {
 	}
 	c.bytes += n
 	c.pool.budget.add(n)
-}
-
-// expiryHeap orders entries by the time they end.
-type expiryHeap []*entry
-
-func (h expiryHeap) Len() int           { return len(h) }
-func (h expiryHeap) Less(i, j int) bool { return h[i].expires < h[j].expires }
-func (h expiryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].heapSlot, h[j].heapSlot = i, j
-}
-func (h *expiryHeap) Push(x any) {
-	e := x.(*entry)
-	e.heapSlot = len(*h)
-	*h = append(*h, e)
-}
-func (h *expiryHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	e.heapSlot = -1
-	return e
 }

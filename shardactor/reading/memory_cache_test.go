@@ -1,7 +1,7 @@
 package reading
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -11,19 +11,19 @@ import (
 )
 
 func put(c *MemoryCache, key, value string, expires uint64, version id.Offset, now uint64) Outcome {
-	return c.Apply(Record{Key: []byte(key), Value: []byte(value), ExpiresAtMillis: expires}, version, now)
+	return c.Apply(Record{Op: OpPut, Key: []byte(key), Value: []byte(value), ExpiresAtMillis: expires}, version, now)
 }
 
 func remove(c *MemoryCache, key string, now uint64) Outcome {
-	return c.Apply(Record{Delete: true, Key: []byte(key)}, 0, now)
+	return c.Apply(Record{Op: OpDelete, Key: []byte(key)}, 0, now)
 }
 
 func get(c *MemoryCache, key string, now uint64) string {
-	v, _, ok := c.Get(key, now)
+	l, ok := c.Get(key, now)
 	if !ok {
 		return "<miss>"
 	}
-	return string(v)
+	return string(l.Value)
 }
 
 // mission 228, 229, 230
@@ -35,8 +35,8 @@ func TestPutGetDelete(t *testing.T) {
 	if out := put(c, "k", "v2", 0, 2, 0); !out.Existed || string(out.Removed) != "v1" {
 		t.Fatalf("second put: %+v", out)
 	}
-	if v, version, ok := c.Get("k", 0); string(v) != "v2" || version != 2 || !ok {
-		t.Fatalf("get: %q at %d, %v", v, version, ok)
+	if l, ok := c.Get("k", 0); string(l.Value) != "v2" || l.Version != 2 || l.Offset != 2 || !ok {
+		t.Fatalf("get: %+v, %v", l, ok)
 	}
 	if out := remove(c, "k", 0); !out.Existed || string(out.Removed) != "v2" {
 		t.Fatalf("delete: %+v", out)
@@ -50,8 +50,8 @@ func TestPutGetDelete(t *testing.T) {
 func TestAnEmptyValueIsNotAMiss(t *testing.T) {
 	c := NewMemoryCache(NewCachePool(1<<20), 1)
 	put(c, "k", "", 0, 1, 0)
-	if v, _, ok := c.Get("k", 0); !ok || len(v) != 0 {
-		t.Fatalf("get: %q, %v", v, ok)
+	if l, ok := c.Get("k", 0); !ok || l.Value == nil || len(l.Value) != 0 {
+		t.Fatalf("get: %+v, %v", l, ok)
 	}
 }
 
@@ -133,6 +133,37 @@ func TestAValueLargerThanThePoolIsRefusedAndLeavesTheOldOne(t *testing.T) {
 	}
 }
 
+// Whoever decides writes by earlier ones must know at the claim what will come to nothing.
+func TestAPutThatNoEvictionMakesRoomForIsRefusedBeforeItIsClaimed(t *testing.T) {
+	c := NewMemoryCache(NewCachePool(1000), 1)
+	var large *TooLargeError
+	if err := c.Admit([]byte("k"), 1000-1-EntryOverhead, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Admit([]byte("k"), 1000-EntryOverhead, true); !errors.As(err, &large) || large.Needed != 1001 || large.Limit != 1000 {
+		t.Fatalf("one byte more: %v", err)
+	}
+	if out := put(c, "k", string(make([]byte, 1000-1-EntryOverhead)), 0, 1, 0); !out.Applied {
+		t.Fatal("what was admitted is not taken")
+	}
+}
+
+func TestAnExpiryAndAMoveInMemoryAreThoseOfOneVersion(t *testing.T) {
+	c := NewMemoryCache(NewCachePool(1<<20), 1)
+	put(c, "k", "v", 0, 5, 0)
+	if c.Apply(Record{Op: OpExpire, Key: []byte("k"), Version: 4}, 6, 0); get(c, "k", 0) != "v" {
+		t.Fatal("the expiry of another version took the value")
+	}
+	c.Apply(Record{Op: OpMove, Key: []byte("k"), Value: []byte("older"), Version: 3}, 7, 0)
+	c.Apply(Record{Op: OpMove, Key: []byte("k"), Value: []byte("v"), Version: 5}, 8, 0)
+	if l, ok := c.Get("k", 0); !ok || string(l.Value) != "v" || l.Version != 5 {
+		t.Fatalf("after moves: %+v %v", l, ok)
+	}
+	if out := c.Apply(Record{Op: OpExpire, Key: []byte("k"), Version: 5}, 9, 0); !out.Existed || get(c, "k", 0) != "<miss>" {
+		t.Fatalf("the expiry of its version: %+v", out)
+	}
+}
+
 func TestAFullNeighbourMakesRoom(t *testing.T) {
 	pool := NewCachePool(10_000)
 	big, small := NewMemoryCache(pool, 1), NewMemoryCache(pool, 2)
@@ -190,9 +221,9 @@ func TestMemoryCacheBehavesLikeItsNaiveTwin(t *testing.T) {
 			},
 			"get": func(t *rapid.T) {
 				k := key.Draw(t, "key")
-				v, _, ok := c.Get(k, now)
-				if was, had := live(k); ok != had || had && string(v) != was {
-					t.Fatalf("get %q: %q %v, want %q %v", k, v, ok, was, had)
+				l, ok := c.Get(k, now)
+				if was, had := live(k); ok != had || had && string(l.Value) != was {
+					t.Fatalf("get %q: %+v %v, want %q %v", k, l, ok, was, had)
 				}
 			},
 			"time": func(t *rapid.T) {
@@ -230,45 +261,6 @@ func (c *MemoryCache) invariants() string {
 		return fmt.Sprintf("%d keys, %d entries; %d timed, %d in the heap; %d bytes, %d booked", len(c.index), len(c.entries), timed, len(c.expiry), bytes, c.bytes)
 	}
 	return ""
-}
-
-func TestRecordsSurviveTheirEncoding(t *testing.T) {
-	for _, r := range []Record{
-		{Key: []byte("k"), Value: []byte("v"), ExpiresAtMillis: 1 << 60},
-		{Key: []byte{}, Value: []byte{}},
-		{Delete: true, Key: []byte("gone"), Value: []byte{}},
-	} {
-		body := AppendRecord(nil, r)
-		if len(body) != BodySize(len(r.Key), len(r.Value)) {
-			t.Fatalf("%d bytes, BodySize says %d", len(body), BodySize(len(r.Key), len(r.Value)))
-		}
-		got, err := DecodeRecord(body)
-		if err != nil || got.Delete != r.Delete || got.ExpiresAtMillis != r.ExpiresAtMillis || !bytes.Equal(got.Key, r.Key) || !bytes.Equal(got.Value, r.Value) {
-			t.Fatalf("decoded %+v, %v; want %+v", got, err, r)
-		}
-	}
-}
-
-func TestStampExpirySetsTheEndAndNeverOverflows(t *testing.T) {
-	for _, c := range []struct{ now, ttl, want uint64 }{{1000, 500, 1500}, {1000, 0, 1000}, {1000, ^uint64(0), maxExpiryMillis}, {1000, 1 << 62, maxExpiryMillis}} {
-		body := AppendRecord(nil, Record{Key: []byte("k"), Value: []byte("v")})
-		StampExpiry(body, c.now, c.ttl)
-		if r, err := DecodeRecord(body); err != nil || r.ExpiresAtMillis != c.want {
-			t.Errorf("now %d ttl %d: %d, %v; want %d", c.now, c.ttl, r.ExpiresAtMillis, err, c.want)
-		}
-	}
-}
-
-func FuzzDecodeRecord(f *testing.F) {
-	f.Add(AppendRecord(nil, Record{Key: []byte("k"), Value: []byte("v"), ExpiresAtMillis: 7}))
-	f.Add(AppendRecord(nil, Record{Delete: true, Key: []byte("k")}))
-	f.Add([]byte{0, 0, 0, 13, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff})
-	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := DecodeRecord(body)
-		if err == nil && !bytes.Equal(AppendRecord(nil, r), body) {
-			t.Fatalf("%x decodes to %+v, which encodes differently", body, r)
-		}
-	})
 }
 
 func BenchmarkMemoryCacheGet(b *testing.B) {

@@ -34,7 +34,9 @@ type Change struct {
 }
 
 // Lookup returns the value that a key has in the fold before the record that is being decoded, ended or not; false if it has none. A
-// cold value is not at hand: the result is nil, true. The bytes are good until the decoder returns.
+// cold value is not at hand: the result is nil, true. The bytes are good until the decoder returns. A value of a later record, which a
+// snapshot that was written while the log was folded on may show, is not told: such a key is as if it had none, and what is decoded for it
+// is without effect.
 type Lookup func(key []byte) (value []byte, ok bool)
 
 // Decoder says what a record of a log does. old is for readings whose records change a value rather than replace it, such as the delta of
@@ -73,6 +75,7 @@ type Fold struct {
 	index  *Index
 	decode Decoder
 	old    Lookup
+	at     id.Offset // of the record that is being decoded
 	until  id.Offset // of a snapshot: what it was loaded from is the state of the log only from here on
 	failed error
 }
@@ -102,7 +105,7 @@ func (f *Fold) Complete() bool { return f.failed == nil && f.Next() >= f.until }
 
 func (f *Fold) lookup(key []byte) ([]byte, bool) {
 	b := f.index.lookup(key)
-	if b == nil {
+	if b == nil || id.Offset(b.offset()) >= f.at {
 		return nil, false
 	}
 	return b.value(), true
@@ -146,6 +149,7 @@ func (f *Fold) records(b *batch.Batch, each func(Applied)) error {
 			return err
 		}
 		body = rest
+		f.at = at
 		c, err := f.decode(payload, at, f.old)
 		if err == nil {
 			err = f.index.apply(c, at, recordOverhead+len(payload)+share, each)

@@ -182,6 +182,29 @@ func counter() Decoder {
 	}
 }
 
+// A snapshot that was written while the log was folded on shows values of records that its fold meets again. A decoder that adds to what
+// was there before must not be told what came after.
+func TestADecoderIsNotToldOfLaterRecordsThatASnapshotShows(t *testing.T) {
+	f := newTestFold()
+	apply(t, f, batchOf(0, put("k", "later")))
+	f.index.asOf, f.until = 0, 1 // as after Load of a snapshot whose beginning was before the record
+	var told []string
+	f.decode = func(p []byte, at id.Offset, old Lookup) (Change, error) {
+		c, err := decodeChange(p, at, old)
+		v, ok := old(c.Key)
+		told = append(told, fmt.Sprint(string(v), ok))
+		return c, err
+	}
+	apply(t, f, batchOf(0, put("k", "later")))
+	apply(t, f, batchOf(1, put("k", "newest")))
+	if want := []string{"false", "latertrue"}; !reflect.DeepEqual(told, want) {
+		t.Fatalf("told %q, want %q", told, want)
+	}
+	if e, ok := get(t, f, "k"); !ok || string(e.Value) != "newest" {
+		t.Fatalf("%+v %v", e, ok)
+	}
+}
+
 // H2, H3, H7: counters are a fold of the same kind, whose records add to what is there.
 func TestACounterIsAFoldWhoseDecoderReadsTheValueBefore(t *testing.T) {
 	record := func(kind byte, n int64, key string) []byte {

@@ -137,6 +137,24 @@ func costOf(b block) int64 {
 // Get returns the entry of a key that has not ended at now. Its Key is key, and its Value is appended to dst[:0], so that it is the
 // caller's. A cold entry's value is read from the log at Offset; if that is not kept there any more, a compaction was faster: Get again.
 func (x *Index) Get(key []byte, nowMillis uint64, dst []byte) (Entry, bool) {
+	e, ok := x.Look(key, nowMillis, dst)
+	if ok {
+		e.Key = key
+	}
+	return e, ok
+}
+
+// Look is Get without the Key, for callers whose key is not to outlive the call.
+func (x *Index) Look(key []byte, nowMillis uint64, dst []byte) (Entry, bool) {
+	return x.look(key, nowMillis, dst, true)
+}
+
+// Stat is Look without the Value, which is what a write is decided by.
+func (x *Index) Stat(key []byte, nowMillis uint64) (Entry, bool) {
+	return x.look(key, nowMillis, nil, false)
+}
+
+func (x *Index) look(key []byte, nowMillis uint64, dst []byte, value bool) (Entry, bool) {
 	tag := x.hash.tag(key)
 	x.mu.RLock()
 	_, _, r := x.find(tag, key)
@@ -150,7 +168,12 @@ func (x *Index) Get(key []byte, nowMillis uint64, dst []byte) (Entry, bool) {
 		return Entry{}, false
 	}
 	e := b.entry()
-	e.Key, e.Value = key, append(dst[:0], e.Value...)
+	e.Key = nil
+	if value {
+		e.Value = append(dst[:0], e.Value...)
+	} else {
+		e.Value = nil
+	}
 	x.mu.RUnlock()
 	return e, true
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -388,5 +389,33 @@ func TestReadersSeeWholeEntriesWhileTheWriterGoesOn(t *testing.T) {
 	wg.Wait()
 	if err := verify(x); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestLookAndStatAreGetWithoutWhatIsNotAskedFor(t *testing.T) {
+	x := newTestIndex(8)
+	for _, e := range []Entry{
+		{Key: []byte("k"), Value: []byte("v"), Version: 3, Offset: 5, ExpiresAtMillis: 100}, {Key: []byte("cold"), Value: []byte("more than 8"), Version: 6, Offset: 6}, {Key: []byte("empty")},
+	} {
+		if err := x.Put(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{"k", "cold", "empty", "none"} {
+		for _, now := range []uint64{0, 99, 100} {
+			want, ok := x.Get([]byte(key), now, []byte{})
+			want.Key = nil
+			if got, found := x.Look([]byte(key), now, []byte{}); found != ok || !reflect.DeepEqual(got, want) {
+				t.Errorf("look for %s at %d: %+v %v, want %+v %v", key, now, got, found, want, ok)
+			}
+			want.Value = nil
+			if got, found := x.Stat([]byte(key), now); found != ok || !reflect.DeepEqual(got, want) {
+				t.Errorf("stat of %s at %d: %+v %v, want %+v %v", key, now, got, found, want, ok)
+			}
+		}
+	}
+	key := bytes.Repeat([]byte("k"), 100)
+	if n := testing.AllocsPerRun(100, func() { x.Stat(key, 0) }); n != 0 {
+		t.Errorf("%v allocations for a stat", n)
 	}
 }
