@@ -57,6 +57,12 @@ func NewReaders(o ReaderOptions) *Readers {
 	return &Readers{opts: o}
 }
 
+// Told returns readers with the same windows and memory that are told of each hole by their log, so that nothing is lost silently: the policy
+// is DropNew, nobody else hears of it, and what they miss is counted apart.
+func (r *Readers) Told() *Readers {
+	return NewReaders(ReaderOptions{Policy: DropNew, WindowBytes: r.opts.WindowBytes, Budget: r.opts.Budget})
+}
+
 // Number gives a new reader its number.
 func (r *Readers) Number() uint64 { return r.numbered.Add(1) }
 

@@ -161,6 +161,11 @@ func (o *opening) log(p *segment.Plan, n Notify) *Log {
 			sum: f.FileSum, summed: true, sealed: f.Sealed,
 		}
 	}
+	var size int64
+	for i := range l.segs {
+		size += l.segs[i].fileBytes()
+	}
+	l.size.Store(size)
 	tail := l.last().end
 	l.nextBase = tail
 	l.base.Store(uint64(l.segs[0].base))

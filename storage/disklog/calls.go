@@ -18,6 +18,9 @@ func (l *Log) Bounds() (base, durable, tail id.Offset) {
 	return base, durable, id.Offset(l.tail.Load())
 }
 
+// Size is how many bytes the segments of the log hold, headers and footers included: what Retention.Bytes is compared with. It is cheap.
+func (l *Log) Size() int64 { return l.size.Load() }
+
 // Recovery tells what opening the log found.
 func (l *Log) Recovery() RecoveryInfo { return *l.recovery }
 

@@ -210,6 +210,7 @@ func (p *packer) replace(temp string, m *segmentMeta, cuts uint64) error {
 	}
 	l.mu.Lock()
 	l.segs[l.find(m.id)] = p.now
+	l.size.Add(p.now.fileBytes() - m.fileBytes())
 	l.cuts++
 	l.mu.Unlock()
 	l.store.files.forget(l, m.id)

@@ -117,6 +117,7 @@ func (l *Log) removeAfter(number uint64) error {
 		}
 		l.mu.Lock()
 		l.segs = l.segs[:len(l.segs)-1]
+		l.size.Add(-last.fileBytes())
 		l.cuts++
 		l.tail.Store(uint64(l.last().end))
 		l.mu.Unlock()
@@ -164,6 +165,7 @@ func (l *Log) shorten(m segmentMeta, at int64, off id.Offset) error {
 		panic("disklog: a log was cut to another offset than was asked for")
 	}
 	l.mu.Lock()
+	l.size.Add(now.fileBytes() - l.last().fileBytes())
 	*l.last() = now
 	l.mu.Unlock()
 	return nil
@@ -227,6 +229,7 @@ func (l *Log) replaceAll(a *active, next uint64, base id.Offset) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.segs = append([]segmentMeta(nil), *l.last())
+	l.size.Store(l.last().fileBytes())
 	l.cuts++
 	l.base.Store(uint64(base))
 	l.durable.Store(uint64(base))

@@ -3,6 +3,7 @@ package disklog
 import (
 	"errors"
 	"fmt"
+	iofs "io/fs"
 
 	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/wire/id"
@@ -92,3 +93,25 @@ func isTrimmed(err error) bool {
 	var t *TrimmedError
 	return errors.As(err, &t)
 }
+
+// SnapshotBusyError refuses to save a snapshot while another one is being saved under its name.
+type SnapshotBusyError struct {
+	Shard string
+	Name  string // of the snapshot
+}
+
+func (e *SnapshotBusyError) Error() string {
+	return fmt.Sprintf("save snapshot %s of %s: one of that name is being saved; try again when it is", e.Name, e.Shard)
+}
+
+// SnapshotStaleError refuses a snapshot that was begun before the log was cut or reset: it may tell of records that are not there any more.
+type SnapshotStaleError struct {
+	Shard string
+	Name  string // of the snapshot
+}
+
+func (e *SnapshotStaleError) Error() string {
+	return fmt.Sprintf("save snapshot %s of %s: the log was cut since it was begun; derive it anew", e.Name, e.Shard)
+}
+
+func isNotExist(err error) bool { return errors.Is(err, iofs.ErrNotExist) }

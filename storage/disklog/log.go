@@ -24,12 +24,14 @@ type Log struct {
 	notify Notify
 
 	base, durable, tail atomic.Uint64
+	size                atomic.Int64  // of all segments: the sum of their fileBytes; changed with mu held
 	turn                atomic.Uint32 // which of owners write jobs are submitted for
 	owners              [2]byte
 	made                atomic.Pointer[works]
 
 	notifyMu sync.Mutex // held while completions are handed out, so that they stay in order; before mu
 	mark     mark
+	flush    sync.Mutex // held by the one that syncs, or has the log for itself; before maint
 	maint    sync.Mutex // held by whatever removes or replaces segments or snapshots; before mu
 
 	mu       sync.Mutex
@@ -47,6 +49,9 @@ type Log struct {
 	closed   bool
 	failed   error // a *PoisonedError or *StuckError: why nothing is written any more
 	poisoned bool
+
+	saving map[string]bool // names of the snapshots that are being written; nil: none
+	drops  uint64          // how often snapshots were dropped: one that saw it move is not to be kept
 
 	segs    []segmentMeta // oldest first; the last one is being written, unless it is sealed
 	behind  int           // segments dropped from the head of segs since its memory was last given back

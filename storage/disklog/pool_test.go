@@ -3,6 +3,7 @@ package disklog
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"testing"
@@ -166,11 +167,39 @@ func lookAfter(t *testing.T, l *Log, stop chan struct{}) {
 		if base, durable, _ := l.Bounds(); durable >= base {
 			l.SaveSnapshot("producers", durable, []byte("state")) // the log may have been trimmed past it
 		}
+		streamBeside(t, l)
 		select {
 		case <-stop:
 			return
 		case <-time.After(time.Millisecond):
 		}
+	}
+}
+
+// streamBeside saves a streamed snapshot as of the very end of a log that is written to, and reads it.
+func streamBeside(t *testing.T, l *Log) {
+	_, _, tail := l.Bounds()
+	if _, _, err := l.RetainTo(tail/2, tail, 64<<10); err != nil {
+		t.Error(err)
+	}
+	body := fmt.Appendf(nil, "as of %d", tail)
+	if err := save(l, "cache", tail, body); err != nil {
+		t.Error(err)
+		return
+	}
+	if _, durable, _ := l.Bounds(); durable < tail {
+		t.Errorf("a snapshot as of %d was kept of a log that is durable up to %d", tail, durable)
+	}
+	if at, r, ok := l.OpenSnapshot("cache"); ok {
+		defer r.Close()
+		if got, err := io.ReadAll(r); err != nil || at != tail || string(got) != string(body) {
+			t.Errorf("%q as of %d: %v", got, at, err)
+		}
+	} else if base, _, _ := l.Bounds(); base <= tail {
+		t.Errorf("the snapshot as of %d is not there", tail)
+	}
+	if l.Size() <= 0 {
+		t.Error("the log has no size")
 	}
 }
 

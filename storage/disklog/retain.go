@@ -21,8 +21,30 @@ type Removed struct {
 func (l *Log) Retain(now uint64, floor id.Offset, maxBytes int64) (removed Removed, more bool, err error) {
 	l.maint.Lock()
 	defer l.maint.Unlock()
-	old, more, err := l.chooseOld(now, floor, maxBytes)
-	if err != nil || len(old) == 0 {
+	old, more, err := l.chooseOld(floor, maxBytes, func(m *segmentMeta, total int64) bool { return l.retain.lets(m, total, now) })
+	if err != nil {
+		return removed, false, err
+	}
+	return l.removeOld(old, more)
+}
+
+// RetainTo removes what lies before an offset, whatever the log's Retention says: whole sealed segments that end at or before it, in the way
+// and with the bounds of Retain. It is for logs whose head is copied to their tail, such as those of caches.
+//
+// It stops after maxBytes; more says that there is more to do. It waits for the disk: call it in a job of kind Work.
+func (l *Log) RetainTo(offset, floor id.Offset, maxBytes int64) (removed Removed, more bool, err error) {
+	l.maint.Lock()
+	defer l.maint.Unlock()
+	old, more, err := l.chooseOld(min(offset, floor), maxBytes, func(*segmentMeta, int64) bool { return true })
+	if err != nil {
+		return removed, false, err
+	}
+	return l.removeOld(old, more)
+}
+
+// removeOld removes the segments at the head of the log. maint is held.
+func (l *Log) removeOld(old []segmentMeta, more bool) (removed Removed, _ bool, err error) {
+	if len(old) == 0 {
 		return removed, false, err
 	}
 	// The mark says first where the log will begin, so that a head that is missing afterwards is known not to be lost.
@@ -42,20 +64,18 @@ func (l *Log) Retain(now uint64, floor id.Offset, maxBytes int64) (removed Remov
 	return removed, more, nil
 }
 
-// chooseOld picks the segments that go.
-func (l *Log) chooseOld(now uint64, floor id.Offset, maxBytes int64) (list []segmentMeta, more bool, err error) {
+// chooseOld picks the segments that go: those from the head on that end at or before floor and that lets lets go, of a log of total bytes without
+// the ones picked already. mu is held while lets is called.
+func (l *Log) chooseOld(floor id.Offset, maxBytes int64, lets func(m *segmentMeta, total int64) bool) (list []segmentMeta, more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failed != nil || l.closed {
 		return nil, false, l.failed
 	}
-	var total, chosen int64
-	for i := range l.segs {
-		total += l.segs[i].fileBytes()
-	}
+	total, chosen := l.size.Load(), int64(0)
 	for i := range l.segs[:len(l.segs)-1] {
 		m := &l.segs[i]
-		if m.end > floor || !l.retain.lets(m, total, now) {
+		if m.end > floor || !lets(m, total) {
 			break
 		}
 		if chosen > 0 && chosen+m.fileBytes() > maxBytes {
@@ -87,6 +107,7 @@ func (l *Log) removeHead(m *segmentMeta) error {
 	}
 	l.mu.Lock()
 	l.forgetHead()
+	l.size.Add(-m.fileBytes())
 	l.base.Store(uint64(l.segs[0].base))
 	l.mu.Unlock()
 	l.store.files.forget(l, m.id)

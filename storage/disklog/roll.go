@@ -62,6 +62,7 @@ func (l *Log) seal(a *active, last segmentMeta) error {
 		return l.why()
 	}
 	l.mu.Lock()
+	l.size.Add(last.fileBytes() - l.last().fileBytes())
 	*l.last() = last
 	index := a.index
 	l.mu.Unlock()
@@ -103,6 +104,7 @@ func (l *Log) begin(a *active, number uint64, base id.Offset) error {
 	}
 	l.mu.Lock()
 	l.segs = append(l.segs, m)
+	l.size.Add(m.fileBytes())
 	a.file, a.index = f, &segment.Index{ID: number, Base: base}
 	a.reserved.Store(0)
 	l.mu.Unlock()

@@ -2,12 +2,10 @@ package disklog
 
 import (
 	"errors"
-	"fmt"
 	iofs "io/fs"
 	"strings"
 
 	"github.com/felixd/felixd/storage/segment"
-	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -16,8 +14,13 @@ const snapshotMax = 64 << 20
 
 // SaveSnapshot keeps derived state, in place of what was kept under that name before. asOf says that it follows from everything before that
 // offset, which lies within the log, durable or not: opening drops a snapshot of records that a power cut took. It waits for the disk: call it
-// in a job of kind Work.
+// in a job of kind Work. What is larger than
+// 64 MiB is for SaveSnapshotFrom.
 func (l *Log) SaveSnapshot(name string, asOf id.Offset, body []byte) error {
+	if err := l.reserveSnapshot(name); err != nil {
+		return err
+	}
+	defer l.releaseSnapshot(name)
 	l.maint.Lock()
 	defer l.maint.Unlock()
 	l.mu.Lock()
@@ -30,7 +33,7 @@ func (l *Log) SaveSnapshot(name string, asOf id.Offset, body []byte) error {
 		return failed
 	}
 	if base, _, tail := l.Bounds(); asOf < base || asOf > tail {
-		return fmt.Errorf("save snapshot %s: offset %d is not within the log, %d to %d", name, asOf, base, tail)
+		return outside(name, asOf, base, tail)
 	}
 	content := segment.AppendSnapshot(nil, l.spec.salt, asOf, body)
 	bySync, err := writeSmall(l.store.fs, l.spec.dir, segment.SnapshotName(name), content)
@@ -64,6 +67,9 @@ func (l *Log) dropSnapshots() error {
 	if err != nil {
 		return err
 	}
+	l.mu.Lock()
+	l.drops++
+	l.mu.Unlock()
 	found := false
 	for _, e := range entries {
 		if isSnapshot(e.Name) {
@@ -81,33 +87,4 @@ func (l *Log) dropSnapshots() error {
 
 func isSnapshot(name string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(name, segment.TempSuffix), segment.SnapshotName(""))
-}
-
-// dropAhead removes the snapshots, when a log is opened, that tell of records past its end: what is appended next is not what they mean.
-func (o *opening) dropAhead(listed []vfs.Entry, salt segment.Salt, tail id.Offset) error {
-	fs := o.store.fs
-	dropped := false
-	for _, e := range listed {
-		if !isSnapshot(e.Name) {
-			continue
-		}
-		b, err := readSmall(fs, join(o.dir, e.Name), snapshotMax)
-		if errors.Is(err, iofs.ErrNotExist) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		if asOf, _, err := segment.DecodeSnapshot(b, salt); err == nil && asOf <= tail {
-			continue
-		}
-		if err := fs.Remove(join(o.dir, e.Name)); err != nil {
-			return err
-		}
-		o.store.opts.Counters.SnapshotsIgnored.Add(1)
-		dropped = true
-	}
-	if !dropped {
-		return nil
-	}
-	return o.sync(fs.SyncDir(o.dir))
 }

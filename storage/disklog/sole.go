@@ -19,7 +19,9 @@ func (l *Log) runSole() {
 		}
 	}
 	l.mu.Unlock()
+	l.flush.Lock()
 	l.perform(&o)
+	l.flush.Unlock()
 	l.deliver()
 	l.mu.Lock()
 	l.sole, l.syncing = false, false

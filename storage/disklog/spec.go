@@ -29,7 +29,10 @@ type Spec struct {
 	Incarnation             id.Incarnation // of the stream or cache: one made again under the same name has another
 	Generation              id.Generation  // recorded in a new log as the one it was made under
 	// Log is the id the log is known by. Zero: it may not exist yet, and is made if so.
-	Log       id.LogID
+	Log id.LogID
+	// MustExist says that the log was made and told of before, by somebody who did not keep its id: one that is not there is a *MissingError,
+	// as with Log, and never made anew. Say it only of a log that was open once: the making of one may have been cut short by a crash.
+	MustExist bool
 	Retention Retention
 	// Compress has CompressSealed rewrite this log's sealed segments.
 	Compress bool

@@ -6,6 +6,17 @@ import (
 
 // runSync is the sync job. It covers everything that is written when it begins.
 func (l *Log) runSync() {
+	l.syncNow()
+	l.mu.Lock()
+	l.syncing = false
+	l.startAndUnlock()
+}
+
+// syncNow syncs what is written when it begins, in whatever job it is called: after the sync or the op that is under way, if there is one, which
+// waits for the disk alone and for no job.
+func (l *Log) syncNow() {
+	l.flush.Lock()
+	defer l.flush.Unlock()
 	l.mu.Lock()
 	l.wantSync = false
 	a, last, target := l.active, *l.last(), l.written
@@ -15,9 +26,6 @@ func (l *Log) runSync() {
 		l.deliver()
 		l.reserve(a, last.bytes)
 	}
-	l.mu.Lock()
-	l.syncing = false
-	l.startAndUnlock()
 }
 
 // sync makes the newest segment durable up to where last says it ended when written was target. It reports success; otherwise the log

@@ -98,6 +98,7 @@ func (l *Log) publish(a *active, ops []op) {
 		}
 	}
 	grown := last.bytes - before
+	l.size.Add(grown)
 	last.sum = ops[len(ops)-1].sum
 	l.tail.Store(uint64(last.end))
 	l.touched = true

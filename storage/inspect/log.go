@@ -43,6 +43,8 @@ type Log struct {
 	Mark        *Mark     `json:"mark,omitempty"` // nil: there is none that can be used
 	Segments    []Segment `json:"segments"`       // up to a damage
 	Warnings    []string  `json:"warnings,omitempty"`
+	// Snapshots are those of a log that a start opens or repairs, by name. None is needed to open the log.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
 }
 
 // Damage is where and what, as a *segment.CorruptionError says it.
@@ -90,7 +92,11 @@ func (r *Report) add(disk vfs.FS, p *place, o *Options) error {
 		in.Progress = func(done, total int64) { o.Progress(p.dir, done, total) }
 	}
 	plan, err := segment.NewPlan(in)
-	r.Logs = append(r.Logs, describe(p, plan, err, o.Verify))
+	l := describe(p, plan, err, o.Verify)
+	if l.Verdict == Opens || l.Verdict == Repairs {
+		l.Snapshots = snapshotsOf(in, plan)
+	}
+	r.Logs = append(r.Logs, l)
 	return nil
 }
 

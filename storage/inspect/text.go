@@ -85,6 +85,13 @@ func (l *Log) text(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "  %s  offsets %d to %d, %d batches, %d bytes, %s, index %s\n", s.File, s.Base, s.End, s.Batches, s.Bytes, state, s.Index)
 	}
+	for _, s := range l.Snapshots {
+		fmt.Fprintf(b, "  %s  %s, as of offset %d, %d bytes, %s", s.File, s.Form, s.AsOf, s.Bytes, s.State)
+		if s.Why != "" {
+			fmt.Fprintf(b, ": %s", s.Why)
+		}
+		b.WriteByte('\n')
+	}
 	for _, warning := range l.Warnings {
 		fmt.Fprintf(b, "  note: %s\n", warning)
 	}

@@ -9,7 +9,7 @@
 //	NNN.index      places in a segment (Index); derived, never trusted
 //	durable.mark   how far the newest segment was synced (Mark), with the duties of whoever writes a log
 //	replica        what the replica promised (Replica)
-//	name.snap      derived state; ignored when it cannot be used
+//	name.snap      derived state, small (AppendSnapshot) or streamed (StreamWriter); ignored when it cannot be used
 //	*.tmp          files that were never finished; a plan deletes them
 //
 // All integers are big-endian. All checksums are CRC-32C. Those of batches, footers and small files are salted with the log's id,

@@ -154,6 +154,8 @@ func (k Kind) wayOut() string {
 	switch k {
 	case MetaMissing, MetaDamaged, MetaMismatch, ReplicaDamaged:
 		return "give up what it holds with `felixd repair --accept-empty`, which keeps it aside"
+	case SnapshotDamaged:
+		return "leave it: what a snapshot holds is derived from the log again"
 	}
 	return "let `felixd repair` cut the log there, which keeps what it cuts aside"
 }
@@ -191,7 +193,7 @@ func (e *VersionError) Error() string {
 // another log. It never starts anew by itself, since that would hide the loss of everything it held.
 type MissingError struct {
 	Shard    string   // the log's directory
-	Expected id.LogID // the one that was reported
+	Expected id.LogID // the one that was reported; zero: one was, and its id is not known
 	Found    id.LogID // zero: none
 }
 
@@ -200,6 +202,10 @@ func (e *MissingError) Error() string {
 	if !e.Found.IsZero() {
 		found = "log " + e.Found.String() + " is there"
 	}
-	return fmt.Sprintf("open log %s: log_missing: log %s was created here, and %s; nothing was changed. Bring the directory back, "+
-		"or decide with `felixd repair --accept-empty` that what it held is given up", e.Shard, e.Expected, found)
+	log := "a log"
+	if !e.Expected.IsZero() {
+		log = "log " + e.Expected.String()
+	}
+	return fmt.Sprintf("open log %s: log_missing: %s was created here, and %s; nothing was changed. Bring the directory back, "+
+		"or decide with `felixd repair --accept-empty` that what it held is given up", e.Shard, log, found)
 }

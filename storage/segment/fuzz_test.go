@@ -158,6 +158,43 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
+// FuzzStream reads a streamed snapshot.
+func FuzzStream(f *testing.F) {
+	salt := fuzzSalt(f)
+	roundTrip(f, "stream", func(b []byte) { fitStream(b, salt) }, func(b []byte) ([]byte, error) {
+		asOf, body, err := readStreamed(b, salt)
+		if err != nil {
+			return nil, err
+		}
+		again := streamed(salt, asOf, body)
+		if len(again) != len(b) {
+			f.Fatalf("%d bytes encode to %d", len(b), len(again))
+		}
+		return again, nil
+	})
+}
+
+// fitStream gives the ends of a streamed snapshot, and the chunks between as far as they can be told, the checksums they should have, and
+// the trailer the length that the file has room for.
+func fitStream(b []byte, salt Salt) {
+	if len(b) < StreamHeaderSize+StreamTrailerSize {
+		return
+	}
+	sum := salt.over(b[:12])
+	be.PutUint32(b[12:], sum)
+	body, chunks := uint64(0), b[StreamHeaderSize:len(b)-StreamTrailerSize]
+	for len(chunks) > streamChunkHeader {
+		n := min(len(chunks)-streamChunkHeader, StreamChunkMax)
+		sum = Extend(Extend(sum, chunks[:4]), chunks[streamChunkHeader:streamChunkHeader+n])
+		be.PutUint32(chunks[4:], sum)
+		body, chunks = body+uint64(n), chunks[streamChunkHeader+n:]
+	}
+	t := b[len(b)-StreamTrailerSize:]
+	be.PutUint64(t[16:], body)
+	be.PutUint32(t[32:], sum)
+	be.PutUint32(t[36:], salt.over(t[:36]))
+}
+
 // FuzzScan walks anything that has a header in front of it.
 func FuzzScan(f *testing.F) {
 	whole := unhex(f, loadVectors(f).Segment.Hex)

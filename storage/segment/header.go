@@ -8,14 +8,16 @@ const Version = 1
 // Magics begin the files and structures of a log. They differ from each other and from the protocol's, so that bytes in the wrong
 // place fail on the first four.
 const (
-	headerMagic   = 0x464C5347 // "FLSG"
-	batchMagic    = 0x464C4254 // "FLBT"
-	footerMagic   = 0x464C5345 // "FLSE"
-	indexMagic    = 0x464C5349 // "FLSI"
-	markMagic     = 0x464C534D // "FLSM"
-	metaMagic     = 0x464C4D54 // "FLMT"
-	replicaMagic  = 0x464C5253 // "FLRS"
-	snapshotMagic = 0x464C534E // "FLSN"
+	headerMagic    = 0x464C5347 // "FLSG"
+	batchMagic     = 0x464C4254 // "FLBT"
+	footerMagic    = 0x464C5345 // "FLSE"
+	indexMagic     = 0x464C5349 // "FLSI"
+	markMagic      = 0x464C534D // "FLSM"
+	metaMagic      = 0x464C4D54 // "FLMT"
+	replicaMagic   = 0x464C5253 // "FLRS"
+	snapshotMagic  = 0x464C534E // "FLSN"
+	streamMagic    = 0x464C5358 // "FLSX"
+	streamEndMagic = 0x464C5845 // "FLXE"
 )
 
 // HeaderSize is the length of a segment header, in bytes.

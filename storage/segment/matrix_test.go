@@ -508,3 +508,31 @@ func TestA25ManySmallBatchesAreReadOnceAndReported(t *testing.T) {
 		t.Fatalf("next %d, %d of %d bytes read, %v", p.Next, done, total, err)
 	}
 }
+
+func TestALogThatMustExistWithoutItsIdKnownNeverStartsAnew(t *testing.T) {
+	s := newScene(t)
+	must := func(disk vfs.FS) *PlanInput {
+		in := s.input(disk)
+		in.Log, in.MustExist = id.LogID{}, true
+		return in
+	}
+	if p, err := NewPlan(must(s.disk)); err != nil || p.Meta == nil || *p.Meta != s.meta {
+		t.Fatalf("a log that is there: %+v, %v", p, err)
+	}
+	var m *MissingError
+	if _, err := NewPlan(must(vfs.NewMem())); !errors.As(err, &m) || !m.Expected.IsZero() || !m.Found.IsZero() ||
+		strings.Contains(err.Error(), id.LogID{}.String()) || !strings.Contains(err.Error(), "log_missing") {
+		t.Errorf("an empty directory: %v", err)
+	}
+	var c *CorruptionError
+	for _, first := range [][]byte{nil, make([]byte, HeaderSize)} { // the first segment of a log that was open once was whole once
+		disk := vfs.NewMem()
+		store(t, disk, MetaName, AppendMeta(nil, &s.meta))
+		if first != nil {
+			store(t, disk, FileName(0), first)
+		}
+		if p, err := NewPlan(must(disk)); !errors.As(err, &c) {
+			t.Errorf("a log without a segment is planned as %+v, %v", p, err)
+		}
+	}
+}

@@ -74,7 +74,9 @@ type PlanInput struct {
 	Open func(name string) (Reader, error)
 
 	// Whose log it must be. Log zero: it is not known yet, and the log may be missing.
-	Log         id.LogID
+	Log id.LogID
+	// MustExist has a log that is not there refused although its id is not known. Log says the same by itself.
+	MustExist   bool
 	NameHash    uint64 // see NameHash
 	Incarnation id.Incarnation
 	Kind        LogKind

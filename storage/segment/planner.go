@@ -82,7 +82,7 @@ func (p *planner) identity() error {
 		switch {
 		case marked || promised || len(p.segments) > 0:
 			return p.refuse(MetaMissing, MetaName, 0, 0, 0, 0, "files of a log are here, and the one that says whose they are is not")
-		case !p.in.Log.IsZero():
+		case p.reported():
 			return &MissingError{Shard: p.in.Shard, Expected: p.in.Log}
 		}
 		return nil
@@ -111,6 +111,9 @@ func (p *planner) identity() error {
 	p.plan.Meta, p.salt = &m, SaltOf(m.Log)
 	return nil
 }
+
+// reported reports whether the log was made and told of before, so that it must be there.
+func (p *planner) reported() bool { return p.in.MustExist || !p.in.Log.IsZero() }
 
 // promises reads the replica file. Without one the replica has promised nothing.
 func (p *planner) promises() error {

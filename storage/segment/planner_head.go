@@ -47,7 +47,7 @@ func (p *planner) empty() error {
 	case m != nil && m.Reset:
 		p.create(m.Segment, uint64(m.Base))
 		return nil
-	case m == nil && p.in.Log.IsZero() && !marked:
+	case m == nil && !p.reported() && !marked:
 		p.create(0, uint64(p.in.Base))
 		return nil
 	case m == nil:
@@ -75,7 +75,7 @@ func (p *planner) blank() error {
 	only := len(p.segments) == 1
 	_, marked := p.small[MarkName] // even if it cannot be used, or if the log's id is known: the first segment was whole once
 	switch {
-	case m == nil && (marked || !only || newest.id != 0 || !p.in.Log.IsZero()):
+	case m == nil && (marked || !only || newest.id != 0 || p.reported()):
 		return nil // its header is refused
 	case m != nil && (m.Segment > newest.id || m.Segment == newest.id && m.Synced > HeaderSize):
 		return nil

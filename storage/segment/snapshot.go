@@ -24,6 +24,9 @@ func AppendSnapshot(dst []byte, salt Salt, asOf id.Offset, body []byte) []byte {
 	return append(dst, body...)
 }
 
+// IsSnapshot reports whether a file that begins with b is such a snapshot, by its first four bytes.
+func IsSnapshot(b []byte) bool { return len(b) >= 4 && be.Uint32(b) == snapshotMagic }
+
 // DecodeSnapshot reads a whole snapshot file. body is a part of b. Whether asOf lies inside the log is for the caller to say.
 // Errors are *CorruptionError with Kind SnapshotDamaged, and *VersionError.
 func DecodeSnapshot(b []byte, salt Salt) (asOf id.Offset, body []byte, err error) {

@@ -123,7 +123,7 @@ func TestEveryFileVectorDecodesAndEncodesToTheSameBytes(t *testing.T) {
 	salt := SaltOf(id.LogID(unhex(t, all.Log)))
 	check := map[string]func(*testing.T, *fileVector, Salt, []byte) (want, got any, again []byte){
 		"header": headerVector, "batch": batchVector, "footer": footerVector, "mark": markVector, "replica": replicaVector,
-		"meta": metaVector, "index": indexVector, "snapshot": snapshotVector,
+		"meta": metaVector, "index": indexVector, "snapshot": snapshotVector, "stream": streamVector,
 	}
 	for _, v := range all.Files {
 		t.Run(v.Name, func(t *testing.T) {
@@ -224,6 +224,14 @@ func snapshotVector(t *testing.T, v *fileVector, salt Salt, data []byte) (want, 
 		t.Fatal(err)
 	}
 	return fmt.Sprint(v.u64(t, "as_of"), unhex(t, v.text(t, "body"))), fmt.Sprint(uint64(asOf), body), AppendSnapshot(nil, salt, asOf, body)
+}
+
+func streamVector(t *testing.T, v *fileVector, salt Salt, data []byte) (want, got any, again []byte) {
+	asOf, body, err := readStreamed(data, salt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(v.u64(t, "as_of"), unhex(t, v.text(t, "body"))), fmt.Sprint(uint64(asOf), body), streamed(salt, asOf, body)
 }
 
 func TestDirectoryNamesAreThePublishedOnes(t *testing.T) {

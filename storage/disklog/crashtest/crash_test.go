@@ -44,6 +44,22 @@ func TestNoAcknowledgedBatchIsLostOnADiskThatFails(t *testing.T) {
 	}
 }
 
+func TestAStreamedSnapshotThatWasKeptSurvivesInEveryMode(t *testing.T) {
+	var sum Result
+	for seed := range uint64(15) {
+		mode := []disklog.FsyncMode{disklog.OnCommit, disklog.Periodic, disklog.None}[seed%3]
+		r, err := Run(Options{Seed: 200 + seed, Steps: 100, Cuts: 1, Stride: stride(17), Fsync: mode, Disrupt: true, Faults: seed%2 == 1})
+		if err != nil {
+			t.Fatalf("%s: %v", mode, err)
+		}
+		sum.Streamed, sum.Stale, sum.Distinct = sum.Streamed+r.Streamed, sum.Stale+r.Stale, sum.Distinct+r.Distinct
+	}
+	t.Logf("%+v", sum)
+	if sum.Streamed < 10 || sum.Stale < 1 {
+		t.Fatalf("it proves little: %+v", sum)
+	}
+}
+
 // stride is how many operations lie between two crashes. With -short there are fewer: that is for the race detector, which has little to find
 // where one goroutine does it all.
 func stride(n int) int {

@@ -9,7 +9,8 @@
 //	(3) a cut or a reset that was acknowledged stays, and one that was under way is either done or not begun;
 //	(4) a generation that was acknowledged as saved is there;
 //	(5) opening a second time changes no byte;
-//	(6) the next append gets the offset after the last record.
+//	(6) the next append gets the offset after the last record;
+//	(7) a snapshot tells of batches that are there, and one that was acknowledged stays until the log is cut.
 package crashtest
 
 import (
@@ -42,6 +43,8 @@ type Result struct {
 	Rolls      uint64
 	Restarts   int
 	Refused    int // appends and others that a failed write refused
+	Streamed   int // streamed snapshots acknowledged
+	Stale      int // and refused, because the log was cut meanwhile
 	Poisoned   int // logs that a failed sync ended
 	DirSyncs   int // syncs of directories
 	// Kinds is how many of the distinct disks came from each kind of operation: of the history, and of the disk during it.

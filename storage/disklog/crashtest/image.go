@@ -77,6 +77,12 @@ func verify(disk *vfs.Mem, m *model, fsync disklog.FsyncMode) (truncated bool, e
 	if err := m.check(x.log); err != nil {
 		return false, err
 	}
+	if n := x.store.Counters().SnapshotsIgnored.Load(); n != 0 {
+		return false, fmt.Errorf("%d snapshots were of records that are not there", n)
+	}
+	if err := m.checkStream(x.log); err != nil {
+		return false, err
+	}
 	truncated = x.log.Recovery().TruncatedBytes > 0
 	if truncated {
 		if err := reopen(found, m, fsync); err != nil {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 
 	"github.com/felixd/felixd/storage/batch"
@@ -23,6 +25,7 @@ type model struct {
 	ackedGen id.Generation
 	generous id.Generation // asked to be saved, at least ackedGen
 	log      id.LogID      // zero: not reported yet
+	kept     *id.Offset    // a streamed snapshot was acknowledged that is as of this
 }
 
 func (m *model) end() id.Offset {
@@ -109,9 +112,46 @@ func equal(have, want *batch.Batch) error {
 	return nil
 }
 
+// told is what a streamed snapshot says as of an offset: it tells apart all that may ever lie before it.
+func (m *model) told(asOf id.Offset) []byte {
+	var b []byte
+	for _, x := range m.batches {
+		if x.End() <= asOf {
+			b = fmt.Appendf(b, "%d+%d g%d %x\n", x.Base, x.Count, x.Generation, batch.Checksum(x.Body))
+		}
+	}
+	return append(b, bytes.Repeat([]byte("entry"), 200)...)
+}
+
+// checkStream looks at the streamed snapshot of a log that was opened: it tells of what is there, and is no older than one that was acknowledged.
+func (m *model) checkStream(l *disklog.Log) error {
+	base, _, tail := l.Bounds()
+	done := m.reset != nil && base == *m.reset && tail == base
+	asOf, r, ok := l.OpenSnapshot(streamName)
+	if !ok {
+		if m.kept != nil && *m.kept >= base && !done {
+			return fmt.Errorf("the streamed snapshot as of %d is not there", *m.kept)
+		}
+		return nil
+	}
+	body, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		return fmt.Errorf("streamed snapshot: %w", err)
+	}
+	switch {
+	case done:
+		return fmt.Errorf("a streamed snapshot as of %d outlived a reset", asOf)
+	case m.kept != nil && asOf < *m.kept:
+		return fmt.Errorf("the streamed snapshot is as of %d, one as of %d was kept", asOf, *m.kept)
+	case !bytes.Equal(body, m.told(asOf)):
+		return fmt.Errorf("the streamed snapshot as of %d tells of other batches", asOf)
+	}
+	return nil
+}
+
 // restartAt makes the log an empty one that begins at an offset.
 func (m *model) restartAt(to id.Offset) {
-	m.batches, m.base, m.acked, m.floor, m.removed, m.reset = nil, to, to, to, to, nil
+	m.batches, m.base, m.acked, m.floor, m.removed, m.reset, m.kept = nil, to, to, to, to, nil, nil
 }
 
 // adopt takes over what a recovered log has, of what was not acknowledged.

@@ -8,6 +8,7 @@ import (
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // campaign is one run.
@@ -83,7 +84,11 @@ func (c *campaign) look(op vfs.Op) {
 
 func (c *campaign) try(disk *vfs.Mem, how string, op vfs.Op) {
 	c.result.Images++
-	key := disk.Hash() ^ uint64(c.model.acked)<<20 ^ uint64(c.model.ackedGen)<<50
+	kept := id.Offset(0)
+	if c.model.kept != nil {
+		kept = *c.model.kept
+	}
+	key := disk.Hash() ^ uint64(kept)<<35 ^ uint64(c.model.acked)<<20 ^ uint64(c.model.ackedGen)<<50
 	if c.seen[key] || c.failed != nil {
 		return
 	}

@@ -19,16 +19,18 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"append", 50, false, (*campaign).append},
+		{"append", 46, false, (*campaign).append},
 		{"step", 25, false, func(c *campaign) { c.exec.Step() }},
 		{"run", 5, false, func(c *campaign) { c.exec.Run() }},
 		{"save a generation", 3, true, (*campaign).save},
 		{"truncate", 4, true, (*campaign).truncate},
 		{"reset", 2, true, (*campaign).reset},
 		{"retain", 3, true, (*campaign).retain},
+		{"retain to", 2, true, (*campaign).retainTo},
 		{"compress", 3, true, (*campaign).compress},
 		{"rest", 2, true, (*campaign).rest},
 		{"snapshot", 1, true, (*campaign).snapshot},
+		{"streamed snapshot", 2, true, (*campaign).stream},
 		{"restart", 2, true, (*campaign).restart},
 	}
 }
@@ -92,6 +94,7 @@ func (c *campaign) truncate() {
 	}
 	to := c.model.batches[keep-1].End()
 	c.model.acked = min(c.model.acked, to)
+	c.model.kept = nil
 	c.log.TruncateTo(c.number(wait{then: func() {
 		c.model.batches = c.model.batches[:keep:keep]
 		c.model.acked = to
@@ -109,6 +112,7 @@ func (c *campaign) reset() {
 	}
 	to := c.model.end() + id.Offset(c.rng.IntN(50))
 	c.model.reset = &to
+	c.model.kept = nil
 	c.log.ResetTo(c.number(wait{
 		then: func() { c.model.restartAt(to) },
 		undo: func() { c.model.reset = nil },
@@ -121,6 +125,19 @@ func (c *campaign) retain() {
 	c.model.floor = max(c.model.floor, durable)
 	c.log.SetRetention(disklog.Retention{Bytes: 8 << 10})
 	_, _, err := c.log.Retain(uint64(c.exec.Now().UnixMicro()), durable, 8<<10)
+	c.maintained(err)
+	c.model.removed, _, _ = c.log.Bounds()
+}
+
+// retainTo removes what lies before some batch, and less if that is not durable.
+func (c *campaign) retainTo() {
+	_, durable, _ := c.log.Bounds()
+	if len(c.model.batches) == 0 {
+		return
+	}
+	to := c.model.batches[c.rng.IntN(len(c.model.batches))].Base
+	c.model.floor = max(c.model.floor, min(to, durable))
+	_, _, err := c.log.RetainTo(to, durable, 8<<10)
 	c.maintained(err)
 	c.model.removed, _, _ = c.log.Bounds()
 }

@@ -89,6 +89,17 @@ def snapshot(as_of, body):
     return head + struct.pack(">I", crc32c(LOG + head + body)) + body
 
 
+def streamed(as_of, body):
+    """One chunk at the most: those of more are 64 KiB each."""
+    head = struct.pack(">IHHI", 0x464C5358, 1, 0, 0)
+    total = crc32c(LOG + head)
+    data = head + struct.pack(">I", total)
+    if body:
+        total = crc32c(struct.pack(">I", len(body)) + body, total)
+        data += struct.pack(">II", len(body), total) + body
+    return data + summed(struct.pack(">IHHQQQI", 0x464C5845, 1, 0, as_of, len(body), 0, total))
+
+
 def region(*payloads):
     return b"".join(struct.pack(">I", len(p)) + p for p in payloads)
 
@@ -125,6 +136,8 @@ def files():
     yield file("index without entries", "index", index(3, 1, []), segment=3, base=1, entries="")
     yield file("snapshot", "snapshot", snapshot(42, b"state"), as_of=42, body=b"state".hex())
     yield file("snapshot of nothing", "snapshot", snapshot(0, b""), as_of=0, body="")
+    yield file("streamed snapshot", "stream", streamed(42, b"state"), as_of=42, body=b"state".hex())
+    yield file("streamed snapshot of nothing", "stream", streamed(M64, b""), as_of=M64, body="")
 
 
 def names():
