@@ -6,11 +6,12 @@ import (
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
-// backend is where a shard keeps its log. All of it is called in the shard's turns, and none of it blocks. What does not complete at once
+// backend is where a shard keeps its logs. All of it is called in the shard's turns, and none of it blocks. What does not complete at once
 // completes later: the backend rings, and the shard looks with take.
 type backend interface {
 	// begin comes first. room is called when there is more room than released has told, look when there is something to take; both at
@@ -23,22 +24,41 @@ type backend interface {
 	append(e shardcore.Append) bool
 	// admit refuses a commit, before it is claimed, that there is no room for.
 	admit(commit *batch.Batch) *wire.Refusal
-	// fold takes commits whose events become readable next, and readable shows the log up to end.
-	fold(commits []*batch.Batch)
-	readable(end id.Offset)
+	// fold takes batches whose records become readable next, and readable shows a log up to end.
+	fold(at shardcore.At, log shardcore.Log, batches []*batch.Batch)
+	readable(log shardcore.Log, end id.Offset)
 	// released is the end of what readers have room for.
 	released() id.Offset
 	// serving says that the shard began or ceased to serve.
 	serving(on bool)
 	// take steps the core through what has happened since.
 	take(core *shardcore.Core, at shardcore.At)
+	// work does what the logs need beside requests, after a turn's effects were performed: it may step the core. It returns when to be
+	// called again at the latest; zero leaves that to the next turn.
+	work(core *shardcore.Core, at shardcore.At) time.Time
 	// reopenAt is when to try again to open the log; zero unless that failed for a reason that may pass.
 	reopenAt() time.Time
 	// finish comes in the last turn of a shard that did not fail.
 	finish(core *shardcore.Core)
 }
 
-// memory is the log of an ephemeral shard: everything completes at once, and nothing outlives the shard.
+// files is the backend of a shard with logs on disk, and what is left of it when the shard is gone. Beyond a backend's, these are called by
+// the host.
+type files interface {
+	backend
+	// closeReaders ends what readers look at; end writes what is queued and closes the files, setAside takes closed ones out of the way for
+	// good. done is called from another goroutine, or at once.
+	closeReaders(reason storage.CloseReason)
+	end(deleted bool, done func(error))
+	setAside(done func(error))
+	// keep changes what is kept, and how.
+	keep(r disklog.Retention, compress bool)
+	// say reports something to the host.
+	say(x report)
+	label() string
+}
+
+// memory is the log of an ephemeral stream's shard: everything completes at once, and nothing outlives the shard.
 type memory struct{ log *storage.MemLog }
 
 var _ backend = memory{}
@@ -60,10 +80,15 @@ func (m memory) append(e shardcore.Append) bool {
 // admit takes it like any other: there is no state to be had of an ephemeral stream.
 func (memory) admit(*batch.Batch) *wire.Refusal { return nil }
 
-func (memory) fold([]*batch.Batch)                {}
-func (m memory) readable(end id.Offset)           { m.log.SetReadable(end) }
+func (memory) fold(shardcore.At, shardcore.Log, []*batch.Batch) {}
+
+func (m memory) readable(_ shardcore.Log, end id.Offset) { m.log.SetReadable(end) }
+
 func (m memory) released() id.Offset              { return m.log.Released() }
 func (memory) serving(bool)                       {}
 func (memory) take(*shardcore.Core, shardcore.At) {}
 func (memory) reopenAt() time.Time                { return time.Time{} }
-func (memory) finish(*shardcore.Core)             {}
+
+func (memory) work(*shardcore.Core, shardcore.At) time.Time { return time.Time{} }
+
+func (memory) finish(*shardcore.Core) {}

@@ -14,10 +14,20 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// disk is the log of a durable shard, for the shard's turns. What happens outside of them is behind news, and the life of the files, which
+// logFile is one log of a durable shard, for the shard's turns. What happens outside of them is behind news, and the life of the files, which
 // outlasts the shard's, in diskFiles.
-type disk struct {
+type logFile struct {
 	diskFiles
+	which shardcore.Log
+	since int64 // bytes appended since the last snapshot
+
+	timed   uint64 // the append that is being timed, zero for none
+	timedAt time.Time
+}
+
+// disk is the log of a durable stream's shard.
+type disk struct {
+	logFile
 	tail  storage.MemLogOptions
 	log   *durable.Log   // nil until it is open
 	state *reading.State // the same
@@ -25,13 +35,8 @@ type disk struct {
 
 	reported bool // the host knows that the shard may be used
 	numbered bool // the log holds numbered publishes
-	since    int64
-	retries  int
-	reopen   time.Time
+	again    reopening
 	last     *snapshot
-
-	timed   uint64 // the append that is being timed, zero for none
-	timedAt time.Time
 }
 
 // snapshot is what is kept of the producers, so that the next open need not read all headers.
@@ -40,7 +45,7 @@ type snapshot struct {
 	body []byte
 }
 
-// diskOptions is what the log of a durable shard is opened with.
+// diskOptions is what a log of a durable shard is opened with.
 type diskOptions struct {
 	disks   *Disks
 	spec    disklog.Spec
@@ -49,15 +54,18 @@ type diskOptions struct {
 	events  actors.EventSink
 	metrics *DiskMetrics
 	report  func(report)
+	// fold makes of a log what is kept of it in memory.
+	fold func(f *diskFiles, file *disklog.Log) (*openedLog, error)
 }
 
 var (
-	_ backend        = (*disk)(nil)
+	_ files          = (*disk)(nil)
 	_ disklog.Notify = (*diskFiles)(nil)
 )
 
 func newDisk(o diskOptions, tail storage.MemLogOptions) *disk {
-	return &disk{diskFiles: diskFiles{diskOptions: o}, tail: tail}
+	o.fold = foldStream
+	return &disk{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, tail: tail}
 }
 
 func (d *disk) begin(room, look func()) {
@@ -66,7 +74,7 @@ func (d *disk) begin(room, look func()) {
 }
 
 func (d *disk) open(g id.Generation) shardcore.Input {
-	d.reopen = time.Time{}
+	d.again.at = time.Time{}
 	d.startOpen(g)
 	return nil
 }
@@ -81,21 +89,28 @@ func (d *disk) append(e shardcore.Append) bool {
 		return false // voided before it left: nobody waits for it
 	}
 	for _, b := range e.Batches {
-		d.since += int64(b.Size())
 		d.numbered = d.numbered || b.ProducerID != 0
 	}
+	d.log.Append(e.Batches)
+	d.give(e)
 	if d.numbered && d.since >= snapshotEvery {
 		d.dirty.Store(true)
 	}
-	if d.timed == 0 {
-		d.timed, d.timedAt = e.Seq, d.disks.opts.Exec.Now()
-	}
-	d.log.Append(e.Batches)
-	d.file.Append(e.Seq, e.Batches)
 	return false
 }
 
-func (d *disk) fold(commits []*batch.Batch) {
+// give has batches written.
+func (f *logFile) give(e shardcore.Append) {
+	for _, b := range e.Batches {
+		f.since += int64(b.Size())
+	}
+	if f.timed == 0 {
+		f.timed, f.timedAt = e.Seq, f.disks.opts.Exec.Now()
+	}
+	f.file.Append(e.Seq, e.Batches)
+}
+
+func (d *disk) fold(_ shardcore.At, _ shardcore.Log, commits []*batch.Batch) {
 	for _, b := range commits {
 		if err := d.state.Apply(b); err != nil {
 			panic("shardactor: a commit of our own making: " + err.Error())
@@ -119,7 +134,7 @@ func (d *disk) admit(b *batch.Batch) *wire.Refusal {
 	return nil
 }
 
-func (d *disk) readable(end id.Offset) {
+func (d *disk) readable(_ shardcore.Log, end id.Offset) {
 	d.commit.Store(uint64(end))
 	d.log.SetReadable(end)
 }
@@ -135,11 +150,14 @@ func (d *disk) released() id.Offset {
 func (d *disk) serving(on bool) {
 	if on && !d.reported {
 		d.reported = true
-		d.report(report{what: shardServes, log: d.log, state: d.state, id: d.file.ID()})
+		d.report(report{what: shardServes, handle: Handle{Log: d.log, History: d.log, State: d.state}, id: d.file.ID()})
 	}
 }
 
-func (d *disk) reopenAt() time.Time { return d.reopen }
+func (d *disk) reopenAt() time.Time { return d.again.at }
+
+// work: a stream's log needs nothing that its janitor does not do.
+func (d *disk) work(*shardcore.Core, shardcore.At) time.Time { return time.Time{} }
 
 // take steps the core through what the disk has told. Lengths and positions are right after each step.
 func (d *disk) take(core *shardcore.Core, at shardcore.At) {
@@ -147,55 +165,73 @@ func (d *disk) take(core *shardcore.Core, at shardcore.At) {
 	switch {
 	case n.opened != nil:
 		d.opened(n.opened)
-		core.Step(at, n.opened.recovered)
+		o := n.opened
+		core.Step(at, shardcore.Recovered{Tails: shardcore.MainTail(o.tail), Base: o.base, Producers: o.producers})
 	case n.openErr != nil:
-		core.Step(at, d.openFailed(n.openErr, at.Wall))
+		core.Step(at, d.openFailed(&d.again, n.openErr, at.Wall))
 	}
-	if n.stalled != d.stalled {
-		if d.stalled = n.stalled; n.stalled {
-			core.Step(at, shardcore.DiskStalled{})
-		} else {
-			core.Step(at, shardcore.DiskBack{})
-		}
-	}
-	if d.timed > 0 && (n.before >= d.timed || n.failed != nil) {
-		d.metrics.appends.Observe(d.disks.opts.Exec.Now().Sub(d.timedAt).Seconds())
-		d.timed = 0
-	}
-	if n.before > 0 {
-		core.Step(at, shardcore.PersistedTo{Seq: n.before})
-	}
-	if f := n.failed; f != nil {
-		core.Step(at, writeFailed(f))
-		d.log.Discard(core.Tail())
-	}
-	if n.after > 0 {
-		core.Step(at, shardcore.PersistedTo{Seq: n.after})
-	}
+	d.stall(core, at, n.stalled)
+	d.complete(core, at, &n, func() { d.log.Discard(core.Tail(shardcore.LogMain)) })
 	if n.trimmed > 0 {
 		d.state.Trim(n.trimmed)
 		core.Step(at, shardcore.Trimmed{Base: n.trimmed})
 	}
-	if n.poisoned != nil {
-		core.Step(at, shardcore.Poisoned{Reason: n.poisoned.Error()})
-		d.report(report{what: shardPoisoned, err: n.poisoned})
-	}
+	d.poison(core, at, n.poisoned)
 	if n.snapshot {
 		d.saveProducers(core)
 	}
 }
 
+// stall tells the core whether the disk answers, if that has changed.
+func (f *logFile) stall(core *shardcore.Core, at shardcore.At, stalled bool) {
+	if stalled == f.stalled {
+		return
+	}
+	if f.stalled = stalled; stalled {
+		core.Step(at, shardcore.DiskStalled{})
+	} else {
+		core.Step(at, shardcore.DiskBack{})
+	}
+}
+
+// complete tells the core what became of appends; discard is called when a failure has taken back claims.
+func (f *logFile) complete(core *shardcore.Core, at shardcore.At, n *told, discard func()) {
+	if f.timed > 0 && (n.before >= f.timed || n.failed != nil) {
+		f.metrics.appends.Observe(f.disks.opts.Exec.Now().Sub(f.timedAt).Seconds())
+		f.timed = 0
+	}
+	if n.before > 0 {
+		core.Step(at, shardcore.PersistedTo{Log: f.which, Seq: n.before})
+	}
+	if n.failed != nil {
+		core.Step(at, writeFailed(f.which, n.failed))
+		discard()
+	}
+	if n.after > 0 {
+		core.Step(at, shardcore.PersistedTo{Log: f.which, Seq: n.after})
+	}
+}
+
+// poison ends the shard if its log did.
+func (f *logFile) poison(core *shardcore.Core, at shardcore.At, err error) {
+	if err != nil {
+		core.Step(at, shardcore.Poisoned{Reason: err.Error()})
+		f.report(report{what: shardPoisoned, err: err})
+	}
+}
+
 func (d *disk) opened(o *openedLog) {
-	d.retries = 0
+	d.again.retries = 0
 	d.log = durable.New(d.file, d.tail)
 	d.log.OnRoom(d.room)
-	d.state, d.numbered = o.state, o.recovered.Producers.Len() > 0
-	d.commit.Store(uint64(o.recovered.Tails[shardcore.LogMain]))
+	d.state, d.numbered = o.state, o.producers.Len() > 0
+	d.commit.Store(uint64(o.tail))
 }
 
 // saveProducers saves what the shard remembers of producers: the janitor asks for it when much was appended since it was saved last.
 func (d *disk) saveProducers(core *shardcore.Core) {
-	if asOf, body := core.ProducersSnapshot(); d.startSave(snapshot{asOf, body}) {
+	asOf, body := core.ProducersSnapshot()
+	if d.startSave(func() { d.saveSnapshot(snapshot{asOf, body}) }) {
 		d.since = 0
 		d.dirty.Store(false)
 	}
@@ -213,3 +249,23 @@ func (d *disk) finish(core *shardcore.Core) {
 	asOf, body := core.ProducersSnapshot()
 	d.last = &snapshot{asOf, body}
 }
+
+func (d *disk) closeReaders(reason storage.CloseReason) {
+	if d.log != nil {
+		d.log.Close(reason)
+	}
+}
+
+// end closes the files, with a last snapshot unless nobody will open them again.
+func (d *disk) end(deleted bool, done func(error)) {
+	if d.last == nil || deleted {
+		d.endFiles(nil, done)
+		return
+	}
+	last := *d.last
+	d.endFiles(func() { d.saveSnapshot(last) }, done)
+}
+
+func (d *disk) setAside(done func(error)) { d.filesAside(done) }
+
+func (d *disk) keep(r disklog.Retention, compress bool) { d.keepFiles(r, compress) }

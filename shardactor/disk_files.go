@@ -1,16 +1,16 @@
 package shardactor
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 
-	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/wire/id"
 )
 
-// diskFiles are the files of a durable shard's log, from the open to the end. The shard asks for the open; the host ends them, once, after
+// diskFiles are the files of one log of a durable shard, from the open to the end. The shard asks for the open; the host ends them, once, after
 // the shard has terminated, also while the open is still under way.
 //
 //  1. file is set when the open has succeeded, and never again; the shard reads it only after it was told;
@@ -31,7 +31,7 @@ type diskFiles struct {
 	mu      sync.Mutex
 	opening bool
 	file    *disklog.Log
-	made    *reading.State // what the open has made, to be closed with the files
+	made    *openedLog // what the open has made, to be closed with the files
 	over    func()
 	hangs   int // jobs of this log that take too long
 	ended   bool
@@ -45,6 +45,12 @@ func (f *diskFiles) startOpen(g id.Generation) {
 	spec := f.spec
 	f.mu.Unlock()
 	f.job(openJob{f}, func() { f.openLog(spec, f.finishOpen) })
+}
+
+func (f *diskFiles) isOpening() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opening
 }
 
 // job runs something of this log in the disk pool. How long it waits there says nothing about the disk: at the start of a node all logs
@@ -64,7 +70,7 @@ func (f *diskFiles) finishOpen(o *openedLog, err error) {
 	f.mu.Lock()
 	f.opening = false
 	if err == nil {
-		f.file, f.made = o.file, o.state
+		f.file, f.made = o.file, o
 		f.file.SetRetention(f.spec.Retention) // it may have changed meanwhile
 	}
 	over := f.over
@@ -84,9 +90,9 @@ func (f *diskFiles) finishOpen(o *openedLog, err error) {
 	}
 }
 
-// end writes what is queued, keeps last if there is one, and closes the files; then done is called, from another goroutine or at once. The
-// shard has terminated.
-func (f *diskFiles) end(last *snapshot, done func(error)) {
+// endFiles writes what is queued, calls last in a job if it is not nil, and closes the files; then done is called, from another goroutine or
+// at once. The shard has terminated.
+func (f *diskFiles) endFiles(last func(), done func(error)) {
 	f.mu.Lock()
 	f.ended = true
 	if f.hangs > 0 {
@@ -103,27 +109,28 @@ func (f *diskFiles) end(last *snapshot, done func(error)) {
 	}
 }
 
-func (f *diskFiles) close(last *snapshot, done func(error)) {
+func (f *diskFiles) close(last func(), done func(error)) {
 	f.mu.Lock()
-	file, state := f.file, f.made
+	file, made := f.file, f.made
 	f.mu.Unlock()
 	if file == nil {
 		done(nil) // it was never opened
 		return
 	}
-	state.Close()
 	if last == nil {
+		made.close()
 		file.Close(done)
 		return
 	}
 	f.job(endJob{f}, func() {
-		f.save(*last)
+		last()
+		made.close()
 		file.Close(done)
 	})
 }
 
-// setAside takes the closed files out of the way, for good. done is called like that of end.
-func (f *diskFiles) setAside(done func(error)) {
+// filesAside takes the closed files out of the way, for good. done is called like that of endFiles.
+func (f *diskFiles) filesAside(done func(error)) {
 	if f.file == nil {
 		done(nil) // it was never opened: nothing of it is known
 		return
@@ -132,20 +139,20 @@ func (f *diskFiles) setAside(done func(error)) {
 }
 
 // startSave saves a snapshot in a job, unless one is being saved.
-func (f *diskFiles) startSave(s snapshot) bool {
+func (f *diskFiles) startSave(save func()) bool {
 	if !f.saving.CompareAndSwap(false, true) {
 		return false
 	}
 	f.job(saveJob{f}, func() {
-		f.save(s)
+		save()
 		f.saving.Store(false)
 	})
 	return true
 }
 
-// save writes a snapshot. Where appends are acknowledged before they are synced it may be ahead of what is on the device: then it waits for
+// saveSnapshot writes a snapshot of producers. Where appends are acknowledged before they are synced it may be ahead of what is on the device: then it waits for
 // the janitor's next run. It only spares the next open some reading, so that a failure is counted and no more.
-func (f *diskFiles) save(s snapshot) {
+func (f *diskFiles) saveSnapshot(s snapshot) {
 	if _, durable, _ := f.file.Bounds(); s.asOf > durable {
 		f.ahead.Store(&s)
 		f.file.Sync()
@@ -159,8 +166,8 @@ func (f *diskFiles) save(s snapshot) {
 // producersSnapshot is the name of the snapshot of producers.
 const producersSnapshot = "producers"
 
-// keep changes what the log keeps, and how, now or when it is opened.
-func (f *diskFiles) keep(r disklog.Retention, compress bool) {
+// keepFiles changes what the log keeps, and how, now or when it is opened.
+func (f *diskFiles) keepFiles(r disklog.Retention, compress bool) {
 	f.compress.Store(compress)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -207,4 +214,22 @@ func (f *diskFiles) hang(d int) {
 		defer f.mu.Unlock()
 		t.stalled = f.hangs > 0
 	})
+}
+
+func (f *diskFiles) say(x report)  { f.report(x) }
+func (f *diskFiles) label() string { return f.name }
+
+// joined returns a function that calls done when it was called n times, with all errors.
+func joined(n int, done func(error)) func(error) {
+	var mu sync.Mutex
+	var all []error
+	return func(err error) {
+		mu.Lock()
+		all = append(all, err)
+		last := len(all) == n
+		mu.Unlock()
+		if last {
+			done(errors.Join(all...))
+		}
+	}
 }

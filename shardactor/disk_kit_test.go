@@ -73,9 +73,15 @@ type diskSetup struct {
 
 func newDiskWorld(t testing.TB, mem *vfs.Mem, change ...func(*diskSetup)) *diskWorld {
 	t.Helper()
+	return newDiskWorldOver(t, mem, newWorldWith, change...)
+}
+
+// newDiskWorldOver is a disk world of a world that is made by build.
+func newDiskWorldOver(t testing.TB, mem *vfs.Mem, build func(testing.TB, func(*world, *HostOptions)) *world, change ...func(*diskSetup)) *diskWorld {
+	t.Helper()
 	d := &diskWorld{mem: mem, logs: make(chan id.LogID, 64), ready: make(chan struct{}), bad: make(chan error, 16)}
 	d.fault = vfs.NewFault(mem, func(time.Duration) {})
-	d.world = newWorldWith(t, func(w *world, o *HostOptions) {
+	d.world = build(t, func(w *world, o *HostOptions) {
 		d.pool = diskpool.New(diskpool.Options{Clock: poolClock{w.clock}})
 		x := diskSetup{
 			store: disklog.Options{Exec: d.pool, SegmentBytes: 16 << 10, Slots: diskpool.NewReadSlots(8)},

@@ -28,7 +28,10 @@ type told struct {
 	poisoned error
 	stalled  bool
 	trimmed  id.Offset
-	snapshot bool // one of the producers is wanted
+	snapshot bool // one of the producers, or of the keys, is wanted
+	// compacted is what came of the job of a compaction, of which there is one at a time; cold are deletes whose values were looked for.
+	compacted *compacted
+	cold      []*CacheDelete
 }
 
 // failedWrite is the first append or save that was refused.

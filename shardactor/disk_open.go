@@ -9,6 +9,7 @@ import (
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
@@ -16,9 +17,26 @@ import (
 
 // openedLog is what an open has found: everything the shard needs to go on.
 type openedLog struct {
-	file      *disklog.Log
+	file       *disklog.Log
+	base, tail id.Offset
+	// producers and state are of a stream's log, cache and counters of those of a cache; the others are nil.
+	producers *shardcore.Producers
 	state     *reading.State
-	recovered shardcore.Recovered
+	cache     *reading.KeyedCache
+	counters  *reading.Counters
+}
+
+// close gives back what the open has made in memory.
+func (o *openedLog) close() {
+	if o.state != nil {
+		o.state.Close()
+	}
+	if o.cache != nil {
+		o.cache.Close()
+	}
+	if o.counters != nil {
+		o.counters.Close()
+	}
 }
 
 // openLog opens a log, folds what it holds, and hands it to done. It runs in a job and may take as long as reading all of the log does.
@@ -30,7 +48,7 @@ func (f *diskFiles) openLog(spec disklog.Spec, done func(*openedLog, error)) {
 		done(nil, err)
 		return
 	}
-	o, err := f.foldLog(file)
+	o, err := f.fold(f, file)
 	if err != nil {
 		file.Close(func(closing error) { done(nil, errors.Join(err, closing)) })
 		return
@@ -65,8 +83,8 @@ func (c *checking) progress(done, total int64) {
 
 func (c *checking) end() { c.files.metrics.unchecked.Add(-c.left) }
 
-// foldLog makes the memory of the producers, from their newest snapshot and the headers after it, and the state that commits left.
-func (f *diskFiles) foldLog(file *disklog.Log) (*openedLog, error) {
+// foldStream makes the memory of the producers, from their newest snapshot and the headers after it, and the state that commits left.
+func foldStream(f *diskFiles, file *disklog.Log) (*openedLog, error) {
 	base, _, tail := file.Bounds()
 	producers, noted := f.producers(file, base)
 	state := reading.NewState(f.disks.state)
@@ -88,7 +106,7 @@ func (f *diskFiles) foldLog(file *disklog.Log) (*openedLog, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	producers.Trim(base)
-	return &openedLog{file: file, state: state, recovered: shardcore.Recovered{Tails: shardcore.MainTail(tail), Base: base, Producers: producers}}, nil
+	return &openedLog{file: file, base: base, tail: tail, state: state, producers: producers}, nil
 }
 
 // producers returns what the newest snapshot remembers, and the offset from which batches are to be noted.
@@ -102,23 +120,29 @@ func (f *diskFiles) producers(file *disklog.Log, base id.Offset) (*shardcore.Pro
 	return shardcore.NewProducers(), base
 }
 
+// reopening says when a log that could not be opened is tried again.
+type reopening struct {
+	retries int
+	at      time.Time // zero: not at all
+}
+
 // openFailed says what a failed open is to the shard, and when to try again if that can help. Waits double: what is in the way, a full disk
 // say, is nothing that goes by in an instant.
-func (d *disk) openFailed(err error, now time.Time) shardcore.Input {
-	d.metrics.OpenFailures.Inc()
-	d.events.Emit(shardOpenFailed{shard: d.number, name: d.name, err: err})
+func (f *diskFiles) openFailed(r *reopening, err error, now time.Time) shardcore.Input {
+	f.metrics.OpenFailures.Inc()
+	f.events.Emit(shardOpenFailed{shard: f.number, name: f.name, err: err})
 	var poisoned *disklog.PoisonedError
 	switch {
 	case errors.As(err, &poisoned):
-		d.report(report{what: shardPoisoned, err: err})
+		f.report(report{what: shardPoisoned, err: err})
 		return shardcore.OpenFailed{Reason: err.Error()}
 	case isDamage(err):
-		d.report(report{what: shardDamaged, err: err})
+		f.report(report{what: shardDamaged, err: err})
 		return shardcore.OpenFailed{Reason: err.Error(), Damaged: true}
 	}
-	d.reopen = now.Add(min(reopenFirst<<d.retries, reopenMax))
-	if reopenFirst<<d.retries < reopenMax {
-		d.retries++
+	r.at = now.Add(min(reopenFirst<<r.retries, reopenMax))
+	if reopenFirst<<r.retries < reopenMax {
+		r.retries++
 	}
 	return shardcore.OpenFailed{Reason: err.Error()}
 }
@@ -135,9 +159,11 @@ func isDamage(err error) bool {
 	var missing *segment.MissingError
 	var lost *disklog.MissingError
 	var commit *reading.CommitError
-	return errors.As(err, &corrupt) || errors.As(err, &version) || errors.As(err, &missing) || errors.As(err, &lost) || errors.As(err, &commit)
+	var record *keyed.RecordError
+	var body *keyed.BodyError
+	return errors.As(err, &record) || errors.As(err, &body) || errors.As(err, &corrupt) || errors.As(err, &version) || errors.As(err, &missing) || errors.As(err, &lost) || errors.As(err, &commit)
 }
 
-func writeFailed(f *failedWrite) shardcore.Input {
-	return shardcore.WriteFailed{Seq: f.seq, Reason: f.err.Error(), Full: vfs.IsNoSpace(f.err)}
+func writeFailed(log shardcore.Log, f *failedWrite) shardcore.Input {
+	return shardcore.WriteFailed{Log: log, Seq: f.seq, Reason: f.err.Error(), Full: vfs.IsNoSpace(f.err)}
 }

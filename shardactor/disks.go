@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
+	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -27,6 +29,14 @@ type DiskOptions struct {
 	KeepDeleted       time.Duration
 	// StateBytes bounds the memory of the state that commits leave, all shards together.
 	StateBytes int64
+	// IndexBytes bounds the memory of the keys and short values of log-backed caches, and of counters, all shards together: beyond it new
+	// keys are refused; 0 is the default. InlineBytes is the longest value, in bytes, that is kept there; longer ones are read from the log. 0
+	// is the default here too, and a negative number keeps none.
+	IndexBytes  int64
+	InlineBytes int
+	// CompactionRate bounds what compaction of caches and counters reads and writes, in bytes per second, all shards together; 0 is no
+	// bound.
+	CompactionRate int64
 	// Quarantine keeps a node up whose disk holds a log that is damaged; that shard is refused. Otherwise OnDamaged is told, which must
 	// not block: there is only one copy, and an operator has to look.
 	Quarantine bool
@@ -34,19 +44,26 @@ type DiskOptions struct {
 	// LogOpened, when not nil, is told the identity of each log that the assignment did not name, and of which incarnation of its stream it
 	// is. It must not block.
 	LogOpened func(name route.Name, incarnation id.Incarnation, shard uint32, log id.LogID)
+	// Rand draws seeds for the tables of keys. Default: the system's.
+	Rand func() uint64
 	// Ready, when not nil, is called once: when everything that was assigned first is open, or refused for good. It must not block.
 	Ready func()
 }
 
 // DefaultDiskOptions are the documented defaults, without what a node must bring.
 func DefaultDiskOptions() DiskOptions {
-	return DiskOptions{RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, StateBytes: 256 << 20}
+	return DiskOptions{
+		RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, StateBytes: 256 << 20,
+		IndexBytes: 1 << 30, InlineBytes: keyed.DefaultInlineMax, CompactionRate: 64 << 20,
+	}
 }
 
 // Disks is what the durable shards of one node share, and what is left of them when their actors are gone. Safe for concurrent use.
 type Disks struct {
-	opts  DiskOptions
-	state *reading.StateBudget
+	opts       DiskOptions
+	state      *reading.StateBudget
+	index      *keyed.Budget // of the keys of caches and counters
+	compaction pace
 
 	mu   sync.Mutex
 	open []*diskFiles // by number
@@ -56,7 +73,16 @@ type Disks struct {
 
 // NewDisks returns the disks of a node without shards.
 func NewDisks(o DiskOptions) *Disks {
-	d := &Disks{opts: o, state: reading.NewStateBudget(o.StateBytes), idle: make(chan struct{})}
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	if o.IndexBytes == 0 {
+		o.IndexBytes = DefaultDiskOptions().IndexBytes
+	}
+	d := &Disks{
+		opts: o, state: reading.NewStateBudget(o.StateBytes), index: keyed.NewBudget(o.IndexBytes), compaction: pace{rate: o.CompactionRate},
+		idle: make(chan struct{}),
+	}
 	close(d.idle)
 	return d
 }
@@ -141,4 +167,11 @@ func (d *Disks) retention(of route.Retention) disklog.Retention {
 		r.Age = d.opts.Retention.Age
 	}
 	return r
+}
+
+// seed draws where the keys of a log stand in their table: clients must not know it.
+func (d *Disks) seed() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opts.Rand()
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -143,4 +145,31 @@ func (e logRecovered) EventName() string { return "log_recovered" }
 func (e logRecovered) Level() slog.Level { return slog.LevelWarn }
 func (e logRecovered) Attrs() []slog.Attr {
 	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.Int64("cut_bytes", e.cut), slog.String("repaired", e.repaired)}
+}
+
+// logCompacted: a compaction of the log of a cache or its counters is over.
+type logCompacted struct {
+	shard  id.ShardID
+	name   string
+	kind   disklog.Kind
+	result keyed.Result
+	bytes  int64 // of the log afterwards
+}
+
+func (e logCompacted) EventName() string { return "log_compacted" }
+func (e logCompacted) Level() slog.Level {
+	if e.result.Err != nil {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+func (e logCompacted) Attrs() []slog.Attr {
+	list := []slog.Attr{
+		slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("log", e.kind.String()), slog.Int("moved", e.result.Moved),
+		slog.Int("left", e.result.Left), slog.Int64("bytes", e.bytes),
+	}
+	if err := e.result.Err; err != nil {
+		list = append(list, slog.String("error", err.Error()))
+	}
+	return list
 }

@@ -32,7 +32,9 @@ type HostOptions struct {
 	Caches *reading.CachePool
 	// Readers are the rules for the readers of all streams. Under a policy that a log in memory cannot follow, ephemeral ones drop.
 	Readers *storage.Readers
-	// RingBatches and RingBytes bound one ephemeral stream shard.
+	// Watchers are those for the watches of log-backed caches: they fall behind by no more than their window, and are told. Nil takes
+	// the memory and windows of Readers.
+	Watchers *storage.Readers
 	// RingBatches and RingBytes bound what one stream shard keeps in memory for its readers: everything it has if it is ephemeral, the
 	// newest of it if it is durable.
 	RingBatches int
@@ -102,9 +104,10 @@ type resource struct {
 	changed    bool
 }
 
-// durable reports whether the shards keep their logs on disk. Caches keep theirs in memory.
-func (r *resource) durable() bool {
-	return r.assignment.Durable && r.assignment.Name.Kind == route.Stream
+// durable reports whether the shards of a resource keep their logs on disk. A cache is in memory where there is no disk; a stream that
+// is durable is not served there.
+func (h *Host) durable(r *resource) bool {
+	return r.assignment.Durable && (r.assignment.Name.Kind == route.Stream || h.opts.Disks != nil)
 }
 
 // hosted is one shard. A new incarnation gets a new number, log and view.
@@ -117,8 +120,8 @@ type hosted struct {
 	handle   *Handle // nil while it may not be used
 	reason   string  // why not
 	memory   *storage.MemLog
-	view     *reading.MemoryCache
-	disk     *disk    // of the incarnation that has the place
+	cache    *reading.MemoryCache
+	files    files    // of the incarnation that has the place
 	logID    id.LogID // of a durable shard, once it is known
 	restarts restarts
 	retryAt  time.Time // not zero while it is quarantined
@@ -135,6 +138,9 @@ type hosted struct {
 
 // SpawnHost starts the Host of a node.
 func SpawnHost(sys *actors.System, opts HostOptions) (actors.Ref[HostMessage], error) {
+	if opts.Watchers == nil {
+		opts.Watchers = opts.Readers.Told()
+	}
 	return actors.Spawn[HostMessage](sys, actors.Spec[HostMessage]{
 		Name: "shards", Kind: "host",
 		New: func() actors.Actor {
@@ -228,12 +234,12 @@ func (h *Host) host(t *actors.Turn, a route.Assignment, settles *settling) *reso
 	for n := uint32(0); n < a.Shards; n++ {
 		s := &hosted{of: r, index: n, logID: a.Log(n)}
 		r.shards = append(r.shards, s)
-		if r.durable() {
+		if h.durable(r) {
 			h.awaited(s, settles)
 		}
 		h.start(t, s)
 	}
-	r.entry = route.NewEntry(a.Name, a.Incarnation, a.Routing, a.Durable, r.targets())
+	r.entry = route.NewEntry(a.Name, a.Incarnation, a.Routing, a.Durable && h.durable(r), r.targets())
 	r.changed = false
 	return r
 }
@@ -278,8 +284,8 @@ func (h *Host) adjust(r *resource, a route.Assignment) {
 		if reported := a.Log(uint32(n)); !reported.IsZero() {
 			s.logID = reported
 		}
-		if keeps && s.disk != nil {
-			s.disk.keep(h.opts.Disks.retention(a.Retention), a.Compress)
+		if keeps && s.files != nil {
+			s.files.keep(h.opts.Disks.retention(a.Retention), a.Compress)
 		}
 	}
 }

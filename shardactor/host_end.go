@@ -23,7 +23,7 @@ func (h *Host) remove(r *resource, aside bool) route.Name {
 		case !s.retryAt.IsZero():
 			h.endQuarantine(s)
 		}
-		if !s.running && s.disk != nil && !s.closing {
+		if !s.running && s.files != nil && !s.closing {
 			h.left(s)
 		}
 	}
@@ -53,7 +53,7 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 	if s.of != nil {
 		h.change(s.of)
 	}
-	if s.disk != nil {
+	if s.files != nil {
 		h.closeFiles(s)
 	}
 	if failed {
@@ -68,10 +68,10 @@ func (s *hosted) end(reason storage.CloseReason) {
 	if s.memory != nil {
 		s.memory.Close(reason)
 	}
-	if s.view != nil {
-		s.view.Close()
+	if s.cache != nil {
+		s.cache.Close()
 	}
-	s.memory, s.view = nil, nil
+	s.memory, s.cache = nil, nil
 }
 
 // failed decides when a shard that panicked comes up again.
@@ -100,7 +100,7 @@ func (h *Host) startAgain(t *actors.Turn, s *hosted) {
 // report counts a failure and says what became of the shard.
 func (h *Host) report(s *hosted, e shardFailed) {
 	e.name = fmt.Sprintf("%s/%d", s.of.assignment.Name, s.index)
-	if !s.of.durable() {
+	if !h.durable(s.of) {
 		h.opts.Metrics.Lost.Inc()
 	}
 	if e.quarantined {

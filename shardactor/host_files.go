@@ -14,19 +14,13 @@ func (h *Host) closeFiles(s *hosted) {
 	case h.draining != nil:
 		reason = storage.ClosedShutdown
 	}
-	d := s.disk
-	if d.log != nil {
-		d.log.Close(reason)
-	}
-	last := d.last
-	if s.of == nil && s.aside {
-		last = nil
-	}
+	f := s.files
+	f.closeReaders(reason)
 	s.closing = true
 	h.closing++
-	d.end(last, func(err error) {
+	f.end(s.of == nil && s.aside, func(err error) {
 		h.opts.Disks.ended()
-		d.report(report{what: filesClosed, err: err})
+		f.say(report{what: filesClosed, err: err})
 	})
 }
 
@@ -38,11 +32,11 @@ func (h *Host) left(s *hosted) {
 	}
 	s.closing = true
 	h.closing++
-	d := s.disk
+	f := s.files
 	h.opts.Disks.begin()
-	d.setAside(func(err error) {
+	f.setAside(func(err error) {
 		h.opts.Disks.ended()
-		d.report(report{what: filesAside, err: err})
+		f.say(report{what: filesAside, err: err})
 	})
 }
 
@@ -51,7 +45,7 @@ func (h *Host) free(s *hosted) {
 	if h.places[s.place] == s {
 		delete(h.places, s.place)
 	}
-	s.disk = nil
+	s.files = nil
 }
 
 // reported takes what a durable shard or its files have to tell.
@@ -69,7 +63,9 @@ func (h *Host) reported(t *actors.Turn, x report) {
 	h.change(s.of)
 	switch x.what {
 	case shardServes:
-		s.handle = &Handle{Number: s.number, Ref: s.ref, Log: x.log, History: x.log, State: x.state, Durable: true, right: s.right}
+		handle := x.handle
+		handle.Number, handle.Ref, handle.Durable, handle.right = s.number, s.ref, true, s.right
+		s.handle = &handle
 		if s.logID != x.id {
 			s.logID = x.id
 			if told := h.opts.Disks.opts.LogOpened; told != nil {
@@ -78,11 +74,11 @@ func (h *Host) reported(t *actors.Turn, x report) {
 		}
 	case shardPoisoned:
 		s.handle, s.reason = nil, ReasonPoisoned
-		h.opts.Events.Emit(shardPoisonedSeen{shard: s.number, name: s.disk.name, err: x.err})
+		h.opts.Events.Emit(shardPoisonedSeen{shard: s.number, name: s.files.label(), err: x.err})
 	case shardDamaged:
 		s.handle, s.reason = nil, ReasonDamaged
 		o := h.opts.Disks.opts
-		h.opts.Events.Emit(shardDamagedSeen{shard: s.number, name: s.disk.name, err: x.err, quarantined: o.Quarantine})
+		h.opts.Events.Emit(shardDamagedSeen{shard: s.number, name: s.files.label(), err: x.err, quarantined: o.Quarantine})
 		if !o.Quarantine && o.OnDamaged != nil {
 			o.OnDamaged(x.err)
 		}
@@ -95,7 +91,7 @@ func (h *Host) filesEnded(t *actors.Turn, x report) {
 	s.closing = false
 	h.closing--
 	if x.err != nil {
-		h.opts.Events.Emit(filesFailed{shard: x.shard, name: s.disk.name, aside: x.what == filesAside, err: x.err})
+		h.opts.Events.Emit(filesFailed{shard: x.shard, name: s.files.label(), aside: x.what == filesAside, err: x.err})
 	}
 	switch {
 	case s.of == nil && s.aside && x.what == filesClosed:

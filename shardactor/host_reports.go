@@ -3,8 +3,6 @@ package shardactor
 import (
 	"sync"
 
-	"github.com/felixd/felixd/shardactor/reading"
-	"github.com/felixd/felixd/storage/durable"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -25,13 +23,12 @@ const (
 
 // report is one of these. err is nil, or what went wrong.
 type report struct {
-	what  reportKind
-	of    *hosted
-	shard id.ShardID // the incarnation
-	log   *durable.Log
-	state *reading.State
-	id    id.LogID
-	err   error
+	what   reportKind
+	of     *hosted
+	shard  id.ShardID // the incarnation
+	handle Handle     // of one that serves; who it is the host adds
+	id     id.LogID
+	err    error
 }
 
 // reports is where they wait. The host's mailbox holds one message that says to look, however many there are; and there are at most

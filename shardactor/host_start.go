@@ -33,7 +33,7 @@ type place struct {
 func (h *Host) start(t *actors.Turn, s *hosted) {
 	s.handle, s.reason = nil, wire.ReasonNotReady
 	h.change(s.of)
-	if s.of.durable() {
+	if h.durable(s.of) {
 		if h.opts.Disks == nil {
 			s.reason = ReasonNoStorage
 			h.settled(s)
@@ -54,37 +54,50 @@ func (h *Host) start(t *actors.Turn, s *hosted) {
 		events: h.opts.Events, name: fmt.Sprintf("%s/%d", a.Name, s.index), metrics: h.opts.Metrics, timings: h.opts.Timings,
 	}
 	switch {
-	case s.of.durable():
-		s.disk = h.newDisk(s, opts.name)
-		opts.log, opts.blocks = s.disk, h.opts.Readers.Policy() == storage.Block
+	case h.durable(s.of) && a.Name.Kind == route.Cache:
+		opts.cache = &caching{}
+		o := h.diskOptions(s, opts.name)
+		s.files = newCacheDisk(o, h.tail(h.opts.Watchers), opts.cache, h.opts.Metrics)
+		opts.log = s.files
+	case h.durable(s.of):
+		o := h.diskOptions(s, opts.name)
+		d := newDisk(o, h.tail(h.opts.Readers))
+		d.compress.Store(a.Compress)
+		s.files = d
+		opts.log, opts.blocks = d, h.opts.Readers.Policy() == storage.Block
 	case a.Name.Kind == route.Cache:
 		// Versions of an in-memory cache begin at the clock, so that one of an earlier life never matches.
 		s.memory = storage.NewMemLog(id.Offset(t.Now().UnixMicro()), storage.MemLogOptions{})
-		s.view = reading.NewMemoryCache(h.opts.Caches, h.opts.Rand())
-		opts.log, opts.view = memory{s.memory}, s.view
+		s.cache = reading.NewMemoryCache(h.opts.Caches, h.opts.Rand())
+		opts.cache = &caching{memory: s.cache, main: reading.NewLedger(s.cache)}
+		opts.log = &memoryCache{memory: memory{s.memory}, caching: opts.cache, metrics: h.opts.Metrics}
 	default:
-		s.memory = storage.NewMemLog(0, h.tail())
+		s.memory = storage.NewMemLog(0, h.tail(h.opts.Readers))
 		opts.log, opts.blocks = memory{s.memory}, h.opts.Readers.Policy() == storage.Block
 	}
 	h.spawn(t, s, opts)
 	if s.memory != nil { // it serves from its first turn on
-		s.handle = &Handle{Number: s.number, Ref: s.ref, Log: s.memory, View: s.view, right: s.right}
+		s.handle = &Handle{Number: s.number, Ref: s.ref, Log: s.memory, right: s.right}
+		if s.cache != nil {
+			s.handle.Cache = s.cache
+		}
 	}
 }
 
-// tail bounds what a stream shard keeps in memory for readers.
-func (h *Host) tail() storage.MemLogOptions {
-	return storage.MemLogOptions{MaxBatches: h.opts.RingBatches, MaxBytes: h.opts.RingBytes, Budget: h.opts.Tails, Readers: h.opts.Readers}
+// tail bounds what a shard keeps in memory for readers.
+func (h *Host) tail(readers *storage.Readers) storage.MemLogOptions {
+	return storage.MemLogOptions{MaxBatches: h.opts.RingBatches, MaxBytes: h.opts.RingBytes, Budget: h.opts.Tails, Readers: readers}
 }
 
-func (h *Host) newDisk(s *hosted, name string) *disk {
+func (h *Host) diskOptions(s *hosted, name string) diskOptions {
 	a, disks := s.of.assignment, h.opts.Disks
 	number := s.number
 	disks.begin()
-	o := diskOptions{
+	return diskOptions{
 		disks: disks, number: number, name: name, events: h.opts.Events, metrics: h.opts.Metrics.Disk,
 		spec: disklog.Spec{
-			Kind: disklog.Stream, Tenant: a.Name.Tenant, Namespace: a.Name.Namespace, Name: a.Name.Name, Shard: s.index,
+			Kind:   disklog.Stream, // a cache's says otherwise
+			Tenant: a.Name.Tenant, Namespace: a.Name.Namespace, Name: a.Name.Name, Shard: s.index,
 			Incarnation: a.Incarnation, Generation: a.Generation, Log: s.logID, Retention: disks.retention(a.Retention), Compress: true, // when, the janitor knows
 		},
 		report: func(x report) {
@@ -92,9 +105,6 @@ func (h *Host) newDisk(s *hosted, name string) *disk {
 			h.reports.put(x)
 		},
 	}
-	d := newDisk(o, h.tail())
-	d.compress.Store(a.Compress)
-	return d
 }
 
 func (h *Host) spawn(t *actors.Turn, s *hosted, opts shardOptions) {

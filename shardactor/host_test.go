@@ -46,11 +46,17 @@ func newWorld(t *testing.T, wrap func(route.Name, uint32, actors.Actor) actors.A
 
 // newWorldWith is a world whose host has other options.
 func newWorldWith(t testing.TB, change func(*world, *HostOptions)) *world {
+	clock := actors.NewManualClock(time.UnixMilli(1_700_000_000_000))
+	return newWorldOn(t, clock, clock, change)
+}
+
+// newWorldOn is a world whose timers go by clock, and whose actors are told the time by seen.
+func newWorldOn(t testing.TB, clock *actors.ManualClock, seen actors.Clock, change func(*world, *HostOptions)) *world {
 	w := &world{
-		t: t, clock: actors.NewManualClock(time.UnixMilli(1_700_000_000_000)), table: route.NewTable[*Handle](),
+		t: t, clock: clock, table: route.NewTable[*Handle](),
 		tails: storage.NewBudget(64 << 20), applied: make(chan uint64, 16), events: &eventLog{},
 	}
-	w.sys = actors.NewSystem(actors.Options{Name: "test", Clock: w.clock})
+	w.sys = actors.NewSystem(actors.Options{Name: "test", Clock: seen})
 	caches := reading.NewCachePool(64 << 20)
 	w.readers = storage.NewReaders(storage.ReaderOptions{WindowBytes: 8 << 20, Budget: storage.NewBudget(64 << 20)})
 	w.metrics = NewMetrics(prometheus.NewRegistry(), w.tails, caches, w.readers)
@@ -195,14 +201,14 @@ func TestAPutIsVisibleBeforeItsAnswer(t *testing.T) { // decision 35
 	}
 	r.wait(t, 1)
 	now := uint64(w.clock.Now().UnixMilli())
-	if v, version, ok := h.View.Get("k", now); !ok || string(v) != "v" || version < id.Offset(1_700_000_000_000_000) {
-		t.Fatalf("get: %q at %d, %v; a version begins at the clock in microseconds", v, version, ok)
+	if v, ok := h.Cache.Get("k", now); !ok || string(v.Value) != "v" || v.Version < id.Offset(1_700_000_000_000_000) {
+		t.Fatalf("get: %+v, %v; a version begins at the clock in microseconds", v, ok)
 	}
-	if _, _, ok := h.View.Get("k", now+1000); ok {
+	if _, ok := h.Cache.Get("k", now+1001); ok {
 		t.Fatal("alive at its end")
 	}
 	w.clock.Advance(1100 * time.Millisecond)
-	for h.View.Len() != 0 { // the shard's own sweep, once it has armed its timer
+	for h.Cache.(*reading.MemoryCache).Len() != 0 { // the shard's own sweep, once it has armed its timer
 		w.clock.Advance(time.Millisecond)
 		yield()
 	}
@@ -485,8 +491,8 @@ func TestSizesCountWhatAMessageKeepsAlive(t *testing.T) {
 		want int
 	}{
 		{&Publish{Batch: batch.Batch{Body: make([]byte, 1000)}}, 1000 + batch.Overhead},
-		{&CachePut{Key: "key", Value: make([]byte, 100)}, reading.BodySize(3, 100) + batch.Overhead},
-		{&CacheDelete{Key: "key"}, reading.BodySize(3, 0) + batch.Overhead},
+		{&CachePut{Key: "key", Value: make([]byte, 100)}, reading.RecordSize(reading.OpPut, 3, 100) + batch.Overhead},
+		{&CacheDelete{Key: "key"}, reading.RecordSize(reading.OpDelete, 3, 0) + batch.Overhead},
 	} {
 		if got := Size(c.m); got != c.want {
 			t.Errorf("%T: %d, want %d", c.m, got, c.want)

@@ -168,7 +168,7 @@ func (f *diskFiles) wanted() bool {
 // lookAfter is one run. It reports whether there is more to do.
 func (f *diskFiles) lookAfter(micros uint64, m *DiskMetrics) (more bool) {
 	if s := f.ahead.Swap(nil); s != nil {
-		f.save(*s)
+		f.saveSnapshot(*s)
 	}
 	if f.dirty.Load() {
 		f.news.tell(func(t *told) { t.snapshot = true })

@@ -27,6 +27,13 @@ type Answer struct {
 	// Found and Value are what a delete removed. Value is shared, not to be changed.
 	Found bool
 	Value []byte
+	// Applied says that the condition of a conditional cache write held. Version is then that of what it wrote; otherwise that of what
+	// the key has. HasVersion is false if there is none: the key has no live value.
+	Applied    bool
+	HasVersion bool
+	Version    id.Offset
+	// Sum is what a counter holds with what was added.
+	Sum int64
 	// Caused says that the shard failed while it was busy with this very request, and not with another of the same turn.
 	Caused bool
 }
@@ -51,7 +58,7 @@ type Publish struct {
 	AtClaim bool
 }
 
-// CachePut asks for a key to be set. Answered by exactly one Answer.
+// CachePut asks for a key to be set. Answered by exactly one Answer; its Offset is the version of the value.
 type CachePut struct {
 	request
 	Key       string
@@ -62,17 +69,57 @@ type CachePut struct {
 	batch batch.Batch
 }
 
+// CachePutIf is a CachePut under a condition: the key has a live value of Version, or none at all unless HasVersion is set. A condition
+// that does not hold is an answer, see Answer.Applied.
+type CachePutIf struct {
+	request
+	Key        string
+	Value      []byte // belongs to the shard once accepted
+	TTLMillis  uint64
+	HasTTL     bool
+	HasVersion bool
+	Version    id.Offset
+
+	batch  batch.Batch
+	judged Answer // the last time
+}
+
 // CacheDelete asks for a key to be removed. Answered by exactly one Answer, with the value that was there.
 type CacheDelete struct {
 	request
 	Key string
 
-	batch batch.Batch
+	batch  batch.Batch
+	judged Answer
+	cold   coldRead
 }
 
-func (*Publish) shardMessage()     {}
-func (*CachePut) shardMessage()    {}
-func (*CacheDelete) shardMessage() {}
+// CacheDeleteIf is a CacheDelete under the condition that the key has a live value of Version. It does not answer the value.
+type CacheDeleteIf struct {
+	request
+	Key     string
+	Version id.Offset
+
+	batch  batch.Batch
+	judged Answer
+}
+
+// CounterAdd adds to a counter. Answered by exactly one Answer, with the sum.
+type CounterAdd struct {
+	request
+	Key   string
+	Delta int64
+
+	batch  batch.Batch
+	judged Answer
+}
+
+func (*CachePutIf) shardMessage()    {}
+func (*CacheDeleteIf) shardMessage() {}
+func (*CounterAdd) shardMessage()    {}
+func (*Publish) shardMessage()       {}
+func (*CachePut) shardMessage()      {}
+func (*CacheDelete) shardMessage()   {}
 
 // roomMade says that readers have room for something whose answer waits for that. It is a completion: the log sends one for each time
 // it was asked and had to tell of answers that wait.
@@ -95,6 +142,11 @@ type request struct {
 
 	write   shardcore.Write
 	settled bool
+	// result is what is answered beside the offset, as it was judged; nil for nothing. versioned says that the offset is a version to be
+	// answered. again is called when the core gives the write back.
+	result    *Answer
+	versioned bool
+	again     func()
 }
 
 // Settled reports whether the message has got its answer; the actor wrapper asks when a shard dies.
@@ -118,9 +170,15 @@ func Size(m Message) int {
 	case *Publish:
 		return m.Batch.Size()
 	case *CachePut:
-		return reading.BodySize(len(m.Key), len(m.Value)) + batch.Overhead
+		return reading.RecordSize(reading.OpPut, len(m.Key), len(m.Value)) + batch.Overhead
 	case *CacheDelete:
-		return reading.BodySize(len(m.Key), 0) + batch.Overhead
+		return reading.RecordSize(reading.OpDelete, len(m.Key), 0) + batch.Overhead
+	case *CachePutIf:
+		return reading.RecordSize(reading.OpPut, len(m.Key), len(m.Value)) + batch.Overhead
+	case *CacheDeleteIf:
+		return reading.RecordSize(reading.OpDelete, len(m.Key), 0) + batch.Overhead
+	case *CounterAdd:
+		return reading.CounterRecordSize(len(m.Key)) + batch.Overhead
 	}
 	panic("shardactor: a message of unknown type")
 }
@@ -136,8 +194,11 @@ type Handle struct {
 	Durable bool
 	History storage.History
 	State   *reading.State
-	// View is a cache's reading; nil on a stream.
-	View *reading.MemoryCache
+	// Cache is a cache's reading; nil on a stream.
+	Cache reading.CacheView
+	// Keyed is the same of a log-backed one, for watches, and Counters what it counts; nil on a stream and in memory.
+	Keyed    *reading.KeyedCache
+	Counters *reading.Counters
 	// right is raised while the shard may serve.
 	right *right
 }

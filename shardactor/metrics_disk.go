@@ -21,13 +21,17 @@ type DiskMetrics struct {
 	RemovedBytes    prometheus.Counter
 	JanitorFailures prometheus.Counter
 
+	Compactions        prometheus.Counter
+	CompactionFailures prometheus.Counter
+	CompactionBytes    prometheus.Counter
+
 	appends   prometheus.Histogram
 	syncs     prometheus.Histogram
 	perSync   prometheus.Histogram
 	recovery  prometheus.Histogram
 	hanging   atomic.Int64
 	unchecked atomic.Int64  // bytes that opens under way have still to read
-	undecoded atomic.Uint64 // snapshots of producers that could be read and not used
+	undecoded atomic.Uint64 // snapshots of producers and keys that could be read and not used
 }
 
 func newDiskMetrics() *DiskMetrics {
@@ -47,6 +51,10 @@ func newDiskMetrics() *DiskMetrics {
 		RemovedBytes:    counter("felix_storage_retention_bytes_total", "Bytes of segments removed by retention."),
 		JanitorFailures: counter("felix_storage_retention_failures_total", "Runs of retention, compression, or the removal of deleted logs that failed; they are tried again."),
 
+		Compactions:        counter("felix_cache_compactions_total", "Compactions of the logs of caches and counters that came to their end."),
+		CompactionFailures: counter("felix_cache_compaction_failures_total", "Compactions that were given up: another one begins when the log has grown on."),
+		CompactionBytes:    counter("felix_cache_compaction_bytes_total", "Bytes of live records that compactions appended again."),
+
 		appends:  histogram("felix_storage_append_duration_seconds", "Time from giving an append to a durable log until it is acknowledged there.", latency),
 		syncs:    histogram("felix_storage_sync_duration_seconds", "Time of one sync of a durable log's data.", latency),
 		perSync:  histogram("felix_storage_sync_batch_appends", "Records made durable by one sync.", prometheus.ExponentialBuckets(1, 4, 10)),
@@ -64,6 +72,7 @@ func (m *DiskMetrics) register(reg prometheus.Registerer, d *Disks) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, v)
 	}
 	reg.MustRegister(m.OpenFailures, m.Poisoned, m.SnapshotsFailed, m.Skipped, m.RemovedSegments, m.RemovedBytes, m.JanitorFailures,
+		m.Compactions, m.CompactionFailures, m.CompactionBytes,
 		m.appends, m.syncs, m.perSync, m.recovery,
 		total("felix_storage_append_total", "Appends written to durable logs.", &c.Appends),
 		total("felix_storage_append_bytes_total", "Bytes written to durable logs.", &c.AppendedBytes),
@@ -88,6 +97,10 @@ func (m *DiskMetrics) register(reg prometheus.Registerer, d *Disks) {
 		gauge("felix_storage_free_bytes", "Bytes that may still be written to the logs' file system; -1 if it does not say.", d.free),
 	)
 	registerState(reg, d.state)
+	reg.MustRegister(
+		gauge("felix_cache_index_bytes", "Memory of the keys and short values of log-backed caches, and of counters.", func() float64 { return float64(d.index.Used()) }),
+		gauge("felix_cache_index_budget_bytes", "Limit of felix_cache_index_bytes: new keys beyond it are refused.", func() float64 { return float64(d.index.Limit()) }),
+	)
 	registerSlots(reg, d.opts.Slots)
 	if p, ok := d.opts.Exec.(*diskpool.Pool); ok {
 		registerPool(reg, p)

@@ -6,10 +6,8 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/internal/stages"
-	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -29,13 +27,16 @@ type right struct{ serving atomic.Bool }
 //	Publish          Session          one Answer
 //	CachePut         Session          one Answer
 //	CacheDelete      Session          one Answer with what was there
+//	CachePutIf       Session          one Answer, whether it was applied
+//	CacheDeleteIf    Session          one Answer, whether it was applied
+//	CounterAdd       Session          one Answer with the sum
 //	roomMade         its log          answers that waited for a reader leave, under the policy block
 //	diskNews         the disk pool    what it did for the log
 //	Drain            Host             Drained
 type Shard struct {
 	core    *shardcore.Core
 	log     backend
-	view    *reading.MemoryCache
+	cache   *caching // nil on a stream
 	right   *right
 	blocks  bool     // publishers wait for readers that have no room
 	replies []Reply  // answered in this turn, flushed at its end
@@ -45,7 +46,7 @@ type Shard struct {
 
 	appended appendTime
 	coreWake time.Time // deadline of the core, zero = none
-	expireAt time.Time // when the next cache entry ends, zero = never
+	workAt   time.Time // when the logs need to be worked on, zero = never
 }
 
 // shardOptions is what Host gives to a shard.
@@ -53,7 +54,7 @@ type shardOptions struct {
 	number     id.ShardID
 	generation id.Generation
 	log        backend
-	view       *reading.MemoryCache // nil on a stream
+	cache      *caching // nil on a stream
 	right      *right
 	blocks     bool
 	events     actors.EventSink
@@ -69,7 +70,10 @@ var shardBounds = actors.Bounds{DataItems: 1024, DataBytes: 8 << 20, ControlItem
 func newShard(o shardOptions) *Shard {
 	core := shardcore.DefaultOptions()
 	core.Blocking = o.blocks
-	return &Shard{core: shardcore.New(core), log: o.log, view: o.view, right: o.right, blocks: o.blocks, opts: o, appended: appendTime{sampler: o.timings.Sampler()}}
+	if o.cache != nil {
+		core.Book = o.cache
+	}
+	return &Shard{core: shardcore.New(core), log: o.log, cache: o.cache, right: o.right, blocks: o.blocks, opts: o, appended: appendTime{sampler: o.timings.Sampler()}}
 }
 
 // Receive is one turn: translate, step, perform.
@@ -99,6 +103,7 @@ func (s *Shard) Receive(t *actors.Turn) {
 	}
 	s.busy = nil
 	s.perform(t)
+	s.work(t)
 	s.flush()
 	s.rearm(t)
 }
@@ -113,33 +118,24 @@ func (s *Shard) wake(t *actors.Turn, at shardcore.At) {
 		s.coreWake = time.Time{}
 		s.core.Step(at, shardcore.Wake{})
 	}
-	if !s.expireAt.IsZero() && !now.Before(s.expireAt) {
-		s.expire(now)
-	}
 }
 
-// expirePass is how many ended entries one turn removes: a bound on how long a pass keeps the cache locked.
-const expirePass = 1024
-
-func (s *Shard) expire(now time.Time) {
-	removed, next := s.view.Expire(uint64(now.UnixMilli()), expirePass)
-	s.opts.metrics.Expired.Add(float64(removed))
-	s.expireAt = time.Time{}
-	if next != 0 {
-		s.expireAt = time.UnixMilli(int64(next))
+// work has the logs worked on, until they need no more for now. The effects of what that steps are performed before it is asked again, since
+// they may be what it waits for.
+func (s *Shard) work(t *actors.Turn) {
+	at := s.at(t)
+	for {
+		s.workAt = s.log.work(s.core, at)
+		if !s.perform(t) {
+			return
+		}
 	}
 }
 
 // rearm arms the one timer for the earliest of the deadlines. An actor re-arms only to an earlier moment; a wake that
 // comes too early finds nothing due and arms again.
 func (s *Shard) rearm(t *actors.Turn) {
-	next := s.coreWake
-	if next.IsZero() || !s.expireAt.IsZero() && s.expireAt.Before(next) {
-		next = s.expireAt
-	}
-	if again := s.log.reopenAt(); next.IsZero() || !again.IsZero() && again.Before(next) {
-		next = again
-	}
+	next := sooner(sooner(s.coreWake, s.workAt), s.log.reopenAt())
 	if !next.IsZero() {
 		t.ArmWake(next)
 	}
@@ -187,28 +183,26 @@ func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 		return &m.write
 	case *CachePut:
 		s.begin(&m.request, at)
-		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
-		// The expiry is stamped at the claim; the body is built there, in the bytes it keeps.
-		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), len(m.Value))), reading.Record{Key: []byte(m.Key), Value: m.Value})
-		m.batch.PayloadBytes = len(m.Key) + len(m.Value)
-		m.write = shardcore.Write{Reply: &m.request, Batch: &m.batch, Apply: true}
-		if m.HasTTL {
-			ttl := m.TTLMillis
-			m.write.Stamp = func(b *batch.Batch, nowMillis uint64) { reading.StampExpiry(b.Body, nowMillis, ttl) }
-		}
-		return &m.write
+		return s.cachePut(m)
+	case *CachePutIf:
+		s.begin(&m.request, at)
+		return s.cachePutIf(m)
 	case *CacheDelete:
 		s.begin(&m.request, at)
-		m.batch = batch.Batch{Count: 1, Kind: batch.Records}
-		m.batch.Body = reading.AppendRecord(make([]byte, 0, reading.BodySize(len(m.Key), 0)), reading.Record{Delete: true, Key: []byte(m.Key)})
-		m.write = shardcore.Write{Reply: &m.request, Batch: &m.batch, Apply: true}
-		return &m.write
+		return s.cacheDelete(m)
+	case *CacheDeleteIf:
+		s.begin(&m.request, at)
+		return s.cacheDeleteIf(m)
+	case *CounterAdd:
+		s.begin(&m.request, at)
+		return s.counterAdd(m)
 	case *roomMade:
 		s.busy = nil
 		return shardcore.Released{End: s.log.released()}
 	case *diskNews:
 		s.busy = nil
 		s.log.take(s.core, at)
+		s.judgeAgain(at)
 		return nil
 	case *drain:
 		s.busy = nil
@@ -217,14 +211,17 @@ func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 	panic("shardactor: a message of unknown type")
 }
 
-// perform carries out the effects of a turn, and those of the inputs that complete at once, until there are none.
-func (s *Shard) perform(t *actors.Turn) {
+// perform carries out the effects of a turn, and those of the inputs that complete at once, until there are none. It reports whether there
+// were any.
+func (s *Shard) perform(t *actors.Turn) (any bool) {
 	for effects := s.core.Take(); len(effects) > 0; effects = s.core.Take() {
+		any = true
 		at := s.at(t)
 		for _, e := range effects {
 			s.performOne(t, at, e)
 		}
 	}
+	return any
 }
 
 func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) {
@@ -240,13 +237,15 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 	case shardcore.Append:
 		s.beginAppend(e)
 		if s.log.append(e) {
-			s.core.Step(at, shardcore.Persisted{Seq: e.Seq})
+			s.core.Step(at, shardcore.Persisted{Log: e.Log, Seq: e.Seq})
 		}
 	case shardcore.Fold:
-		s.log.fold(e.Batches)
+		s.log.fold(at, e.Log, e.Batches)
 	case shardcore.Readable:
-		s.log.readable(e.End)
-		s.endAppend(e.End)
+		s.log.readable(e.Log, e.End)
+		if e.Log == shardcore.LogMain {
+			s.endAppend(e.End)
+		}
 		if s.blocks {
 			s.core.Step(at, shardcore.Released{End: s.log.released()})
 		}
@@ -254,7 +253,7 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 		s.opts.metrics.AckedLost.Add(float64(e.Records))
 	case *shardcore.Answers:
 		for i := range e.List {
-			s.answer(at, &e.List[i])
+			s.answer(&e.List[i])
 		}
 	case shardcore.Deadline:
 		s.coreWake = time.Time{}
@@ -274,13 +273,17 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 	}
 }
 
-// answer gives one answer, after folding the write into the reading if it asks for that.
-func (s *Shard) answer(at shardcore.At, a *shardcore.Answer) {
+// answer gives one answer, or takes back a write that is to be asked for again.
+func (s *Shard) answer(a *shardcore.Answer) {
 	r := a.Reply.(*request)
 	s.busy = r
+	if a.Again {
+		r.again()
+		return
+	}
 	out := Answer{Refusal: a.Refusal, Refused: a.Refused, Offset: a.Offset, NoOffset: a.NoOffset}
-	if a.Apply != nil {
-		out = s.apply(at, a.Apply)
+	if a.Refusal == nil && s.cache != nil {
+		out = s.cache.outcome(r, a)
 	}
 	s.settle(r, out)
 }
@@ -297,23 +300,4 @@ func (s *Shard) settle(r *request, a Answer) {
 		}
 	}
 	s.replies = append(s.replies, reply)
-}
-
-// apply folds a cache write into the view. It is visible there before its answer leaves.
-func (s *Shard) apply(at shardcore.At, b *batch.Batch) Answer {
-	rec, err := reading.DecodeRecord(b.Body)
-	if err != nil {
-		panic("shardactor: a body of our own making: " + err.Error())
-	}
-	out := s.view.Apply(rec, b.Base, uint64(at.Wall.UnixMilli()))
-	if !out.Applied {
-		f := wire.Refuse(wire.CodeLimitExceeded, "the value does not fit into this node's cache memory (FELIX_CACHE_MEMORY_BYTES); store less or raise it")
-		return Answer{Refusal: &f}
-	}
-	if rec.ExpiresAtMillis != 0 {
-		if end := time.UnixMilli(int64(rec.ExpiresAtMillis)); s.expireAt.IsZero() || end.Before(s.expireAt) {
-			s.expireAt = end
-		}
-	}
-	return Answer{Offset: b.Base, Found: rec.Delete && out.Existed, Value: out.Removed}
 }

@@ -17,7 +17,7 @@ type appendTime struct {
 
 // path is whose time the shard's is.
 func (s *Shard) path() stages.Path {
-	if s.view != nil {
+	if s.cache != nil {
 		return stages.Cache
 	}
 	return stages.Publish
@@ -31,8 +31,8 @@ func (s *Shard) queued(sent stages.Instant, at shardcore.At) {
 // beginAppend begins to time an append.
 func (s *Shard) beginAppend(e shardcore.Append) {
 	a := &s.appended
-	if len(e.Batches) == 0 {
-		return // it was given up before it left
+	if len(e.Batches) == 0 || e.Log != shardcore.LogMain {
+		return // it was given up before it left, or is of another log
 	}
 	if a.at != 0 && e.Batches[0].Base < a.end {
 		a.at = 0 // the timed one failed, and its offsets are used again

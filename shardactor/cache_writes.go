@@ -1,0 +1,157 @@
+package shardactor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/felixd/felixd/shardactor/reading"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// judge makes a cache write of a request: what it does is decided when it is claimed. Until then it is charged for bytes.
+func (s *Shard) judge(r *request, w shardcore.Write, bytes int, judge func(nowMillis uint64) shardcore.Verdict) shardcore.Input {
+	w.Reply, w.Fold = r, true
+	w.Batch.Kind, w.Batch.PayloadBytes = batch.Records, bytes
+	w.Judge = func(_ id.Offset, nowMillis uint64) shardcore.Verdict { return judge(nowMillis) }
+	r.write = w
+	return &r.write
+}
+
+// expiry is when a value ends that is put now: 0 is never. The millisecond that has begun is not counted, so that a value lives as long as
+// was asked for at least, and at most one more; one that is given no time is given none.
+func expiry(nowMillis, ttlMillis uint64, has bool) uint64 {
+	switch {
+	case !has:
+		return 0
+	case ttlMillis == 0:
+		return reading.Expiry(nowMillis, 0)
+	}
+	return reading.Expiry(nowMillis+1, ttlMillis)
+}
+
+func (s *Shard) cachePut(m *CachePut) shardcore.Input {
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(nowMillis uint64) shardcore.Verdict {
+		c := s.cache
+		if f := c.admit([]byte(m.Key), len(m.Value), m.HasTTL); f != nil {
+			return shardcore.Verdict{Refusal: f}
+		}
+		record(&m.batch, c.main.Put([]byte(m.Key), m.Value, expiry(nowMillis, m.TTLMillis, m.HasTTL)).Record)
+		return shardcore.Verdict{Append: true}
+	})
+}
+
+func (s *Shard) cachePutIf(m *CachePutIf) shardcore.Input {
+	m.result, m.versioned = &m.judged, true
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(nowMillis uint64) shardcore.Verdict {
+		c := s.cache
+		d := c.main.PutIf([]byte(m.Key), m.Value, expiry(nowMillis, m.TTLMillis, m.HasTTL), reading.Condition{HasVersion: m.HasVersion, Version: m.Version}, nowMillis)
+		if d.Append {
+			if f := c.admit([]byte(m.Key), len(m.Value), m.HasTTL); f != nil {
+				return shardcore.Verdict{Refusal: f}
+			}
+			record(&m.batch, d.Record)
+		}
+		m.judged = Answer{Applied: d.Applied, HasVersion: d.HasVersion, Version: d.Version}
+		return shardcore.Verdict{Append: d.Append, Until: d.Until}
+	})
+}
+
+func (s *Shard) cacheDelete(m *CacheDelete) shardcore.Input {
+	m.result = &m.judged
+	m.again = func() { s.readCold(m) }
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(nowMillis uint64) shardcore.Verdict {
+		var read *reading.Read
+		if m.cold.known {
+			read = &reading.Read{Version: m.cold.version, Value: m.cold.value}
+		}
+		d := s.cache.main.Delete([]byte(m.Key), read, nowMillis)
+		if d.Cold {
+			m.cold = coldRead{version: d.Version, at: d.Offset}
+			return shardcore.Verdict{Again: true}
+		}
+		if d.Append {
+			record(&m.batch, d.Record)
+		}
+		m.judged = Answer{Found: d.Found, Value: d.Value}
+		return shardcore.Verdict{Append: d.Append, Until: d.Until}
+	})
+}
+
+func (s *Shard) cacheDeleteIf(m *CacheDeleteIf) shardcore.Input {
+	m.result = &m.judged
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(nowMillis uint64) shardcore.Verdict {
+		d := s.cache.main.DeleteIf([]byte(m.Key), m.Version, nowMillis)
+		m.judged = Answer{Applied: d.Applied}
+		if d.Append {
+			record(&m.batch, d.Record)
+		} else {
+			m.judged.HasVersion, m.judged.Version = d.HasVersion, d.Version
+		}
+		return shardcore.Verdict{Append: d.Append, Until: d.Until}
+	})
+}
+
+func (s *Shard) counterAdd(m *CounterAdd) shardcore.Input {
+	m.result = &m.judged
+	return s.judge(&m.request, shardcore.Write{Log: shardcore.LogCounters, Batch: &m.batch}, len(m.Key), func(uint64) shardcore.Verdict {
+		c := s.cache
+		d := c.sums.Add([]byte(m.Key), m.Delta)
+		if !d.Append {
+			f := wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("the counter is at %d and %d more does not fit into 64 bits, nothing was added", d.Sum, m.Delta)).WithReason("counter_overflow", 0)
+			return shardcore.Verdict{Refusal: &f, Until: d.Until}
+		}
+		if err := c.counters.Admit([]byte(m.Key)); err != nil {
+			f := wire.Refuse(wire.CodeLimitExceeded, err.Error())
+			return shardcore.Verdict{Refusal: &f}
+		}
+		counterRecord(&m.batch, d.Record)
+		m.judged = Answer{Sum: d.Sum}
+		return shardcore.Verdict{Append: true}
+	})
+}
+
+// readCold has the value read that a delete is about to remove; the delete is judged again then.
+func (s *Shard) readCold(m *CacheDelete) {
+	d, ok := s.log.(*cacheDisk)
+	if !ok {
+		panic("shardactor: an in-memory cache has a cold value")
+	}
+	if !d.readCold(m) {
+		f := wire.Refuse(wire.CodeOverloaded, "too many deletes wait for the values they remove to be read; repeat the request").WithReason(wire.ReasonPublishQueueFull, coldPause)
+		s.settle(&m.request, Answer{Refusal: &f})
+	}
+}
+
+// coldPause is how long a delete that found no place is told to wait, in milliseconds.
+const coldPause = 20
+
+// judgeAgain steps the deletes whose values were looked for.
+func (s *Shard) judgeAgain(at shardcore.At) {
+	d, ok := s.log.(*cacheDisk)
+	if !ok {
+		return
+	}
+	for _, m := range d.cold.take() {
+		s.busy = &m.request
+		switch err := m.cold.err; {
+		case err == nil:
+			m.cold.known = true
+		case !isTrimmed(err): // else a compaction was faster: it is somewhere else now
+			s.settle(&m.request, Answer{Refusal: coldFailed(err)})
+			continue
+		}
+		s.core.Step(at, &m.write)
+	}
+	d.nextCold()
+	s.busy = nil
+}
+
+// isTrimmed reports whether an offset could not be read because the log does not hold it any more.
+func isTrimmed(err error) bool {
+	var trimmed *disklog.TrimmedError
+	return errors.As(err, &trimmed)
+}
