@@ -35,6 +35,9 @@ func (g grants) Allows(a sessioncore.Action, o sessioncore.Object) bool {
 	case sessioncore.ActionSubscribe:
 		return g.p.Permissions.Allows(auth.StreamSubscribe, auth.StreamObject(o.Tenant, o.Namespace, o.Name))
 	case sessioncore.ActionCacheRead:
+		if o.HasPrefix { // a watch of all keys that begin with it
+			return g.p.Permissions.Allows(auth.CacheRead, auth.CachePrefixObject(o.Tenant, o.Namespace, o.Name, o.Prefix))
+		}
 		return g.p.Permissions.Allows(auth.CacheRead, auth.CacheKeyObject(o.Tenant, o.Namespace, o.Name, o.Key))
 	case sessioncore.ActionCacheWrite:
 		return g.p.Permissions.Allows(auth.CacheWrite, auth.CacheKeyObject(o.Tenant, o.Namespace, o.Name, o.Key))

@@ -78,11 +78,20 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 		} else {
 			given[s.flag] = false
 		}
+		s.value = value
+		if given[s.flag] {
+			s.from = where
+		}
 		if err := s.parse(value, &c); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", where, err))
 		}
 	}
 	c.implyPeriodic(func(flag string) bool { return given[flag] })
+	for _, s := range all {
+		if s.flag == "durable-fsync-mode" {
+			s.value = c.Durable.Fsync.String() // what was implied is in force
+		}
+	}
 	if d := &c.Limits.Delivery; d.PerConnection == 0 {
 		d.PerConnection = 4 * d.PerIdentity
 	}

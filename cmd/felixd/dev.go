@@ -19,7 +19,8 @@ func devCommand(environ []string, stdout, stderr io.Writer, signals <-chan os.Si
 		Long: "Runs a broker and a control plane in one process, for development and small installations.\n\n" +
 			"It makes an authority, a client token and an admin token, and writes all that a client needs to dev.json in its data\n" +
 			"directory; felixctl finds that by itself. Streams and caches that were created are there again after a restart: durable\n" +
-			"streams with their records, which are kept in files, ephemeral streams and caches without, which are kept in memory.\n\n" +
+			"streams and caches with what is in them, which is kept in files; ephemeral streams, and caches that were made to be\n" +
+			"in memory, without.\n\n" +
 			"Every flag has a variable, named behind it; the flag wins. SIGTERM or Ctrl-C drains and stops; a second one stops at\n" +
 			"once.\n\n" + exitCodeHelp(),
 		Args: cobra.NoArgs,
@@ -59,8 +60,8 @@ func (d *daemon) greet() {
 		fmt.Fprintf(d.stdout, "  FAULT DOOR   %s: whoever may write to it can break this daemon\n", d.data.file(faultSocket))
 	}
 	fmt.Fprintf(d.stdout, "  storage      %s\n", d.storage.where())
-	fmt.Fprintf(d.stdout, "  tenant %s, namespace %s, streams %s, caches %s to begin with, in memory: a restart empties them\n\n",
-		devTenant, devNamespace, join(devStreams[:]), join(devCaches[:]))
+	fmt.Fprintf(d.stdout, "  tenant %s, namespace %s, streams %s, caches %s to begin with; a restart empties %s\n\n",
+		devTenant, devNamespace, join(devStreams[:]), join(devCaches[:]), d.storage.emptied())
 	fmt.Fprintf(d.stdout, "try next, in a second terminal:\n")
 	for _, line := range [...]string{"pub orders hello", "sub orders --from earliest --count 1", "cache put users alice 42", "stream create ledger --durable"} {
 		fmt.Fprintf(d.stdout, "  go run ./cmd/felixctl %s%s\n", line, d.contextFlag())

@@ -20,7 +20,7 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// durableStorage is what a daemon keeps durable streams with, between its settings and its node. A nil one keeps none.
+// durableStorage is what a daemon keeps durable streams and caches with, between its settings and its node. A nil one keeps none.
 type durableStorage struct {
 	root     string
 	store    *disklog.Store
@@ -28,7 +28,7 @@ type durableStorage struct {
 	slots    *diskpool.ReadSlots
 	counters *disklog.Counters
 	options  shardactor.DiskOptions
-	shards   int64 // of durable streams, when the daemon started
+	logs     int64 // of streams and caches, when the daemon started
 	reports  *logReports
 	ready    chan struct{} // closed when every log is open
 	damaged  chan error    // the first damage
@@ -38,7 +38,7 @@ type durableStorage struct {
 func (d *daemon) openStorage(ctx context.Context) error {
 	o := d.config.Durable
 	if !o.enabled() {
-		return nil
+		return d.tellUnkept(ctx)
 	}
 	s := &durableStorage{
 		root: o.root(d.data.path), pool: diskpool.New(diskpool.Options{}), slots: diskpool.NewReadSlots(diskpool.DefaultReadSlots),
@@ -49,7 +49,7 @@ func (d *daemon) openStorage(ctx context.Context) error {
 	}
 	d.onClose(func() { closeStorage(s, d.logger) })
 	var err error
-	if s.shards, err = durableShards(ctx, d.catalog); err != nil {
+	if s.logs, err = keptLogs(ctx, d.catalog); err != nil {
 		return err
 	}
 	s.reports = newLogReports(d.catalog, d.logger, pause)
@@ -103,6 +103,7 @@ func (s *durableStorage) diskOptions(o durableOptions) shardactor.DiskOptions {
 	d.Store, d.Exec, d.Slots = s.store, s.pool, s.slots
 	d.Retention = route.Retention{Bytes: o.RetentionBytes, Age: o.RetentionAge}
 	d.RetentionInterval, d.KeepDeleted, d.Quarantine = o.RetentionInterval, o.DeletedKeep, o.QuarantineDamaged
+	d.IndexBytes, d.InlineBytes, d.CompactionRate = o.CacheIndexBytes, o.CacheInlineBytes, o.CompactionRate
 	d.OnDamaged = func(err error) {
 		select {
 		case s.damaged <- err:
@@ -110,21 +111,54 @@ func (s *durableStorage) diskOptions(o durableOptions) shardactor.DiskOptions {
 		}
 	}
 	d.LogOpened = func(name route.Name, incarnation id.Incarnation, shard uint32, log id.LogID) {
-		s.reports.add(model.ResourceName{Tenant: name.Tenant, Namespace: name.Namespace, Name: name.Name}, model.Incarnation(incarnation), model.ShardLog{Shard: shard, Log: model.LogID(log)})
+		s.reports.add(ownerOf(name, incarnation), model.ShardLog{Shard: shard, Log: model.LogID(log)})
 	}
 	d.Ready = func() { close(s.ready) }
 	return d
 }
 
-// durableShards counts the shards that will be opened, to tell how far a start has come.
-func durableShards(ctx context.Context, catalog store.Feed) (n int64, err error) {
+// ownerOf names whose log was opened as the catalog does.
+func ownerOf(name route.Name, incarnation id.Incarnation) logOwner {
+	o := logOwner{model.ResourceStream, model.ResourceName{Tenant: name.Tenant, Namespace: name.Namespace, Name: name.Name}, model.Incarnation(incarnation)}
+	if name.Kind == route.Cache {
+		o.kind = model.ResourceCache
+	}
+	return o
+}
+
+// logsOfCacheShard are the logs that each shard of a cache has: of its entries and of its counters.
+const logsOfCacheShard = 2
+
+// keptLogs counts the logs that will be opened, to tell how far a start has come.
+func keptLogs(ctx context.Context, catalog store.Feed) (n int64, err error) {
 	streams, err := catalog.Snapshot(ctx, model.KindStreams)
+	if err != nil {
+		return 0, err
+	}
 	for _, r := range streams.Items {
 		if s := r.(model.Stream); s.Durable {
 			n += int64(s.Shards)
 		}
 	}
+	caches, err := catalog.Snapshot(ctx, model.KindCaches)
+	for _, r := range caches.Items {
+		if c := r.(model.Cache); !c.InMemory {
+			n += logsOfCacheShard * int64(c.Shards)
+		}
+	}
 	return n, err
+}
+
+// tellUnkept says which caches were kept in logs and are empty now, because this daemon has no storage. Durable streams need no telling:
+// they are refused.
+func (d *daemon) tellUnkept(ctx context.Context) error {
+	caches, err := d.catalog.Snapshot(ctx, model.KindCaches)
+	for _, r := range caches.Items {
+		if c := r.(model.Cache); c.Logs != "" {
+			d.logger.Warn("this cache was kept in logs and begins empty, in memory: there is no storage directory (--durable-storage-dir none); its logs are left alone", "cache", c.Key())
+		}
+	}
+	return err
 }
 
 // give hands the storage to a node.
@@ -152,15 +186,23 @@ func (s *durableStorage) opened() <-chan struct{} {
 
 // tell prints how far a start has come.
 func (s *durableStorage) tell(w io.Writer, began time.Time) {
-	fmt.Fprintf(w, "opening logs: %d of %d after %d s\n", s.counters.OpenLogs.Load(), s.shards, int(time.Since(began).Seconds()))
+	fmt.Fprintf(w, "opening logs: %d of %d after %d s\n", s.counters.OpenLogs.Load(), s.logs, int(time.Since(began).Seconds()))
 }
 
 // where is the folder, for people.
 func (s *durableStorage) where() string {
 	if s == nil {
-		return "none: durable streams are refused"
+		return "none: durable streams are refused, caches are in memory"
 	}
 	return s.root
+}
+
+// emptied says what of that with which a daemon begins is empty after a restart.
+func (s *durableStorage) emptied() string {
+	if s == nil {
+		return "all of them"
+	}
+	return "these streams, and keeps the caches"
 }
 
 // closeStorage lets go of the folder when its logs are closed. A disk that hangs is not waited for: the lock ends with the process.

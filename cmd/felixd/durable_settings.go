@@ -6,13 +6,14 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/storage/disklog"
 )
 
-// noStorage is the folder of a daemon that keeps no durable streams.
+// noStorage is the folder of a daemon that keeps nothing in logs.
 const noStorage = "none"
 
-// durableOptions is how durable streams are kept.
+// durableOptions is how durable streams and caches are kept.
 type durableOptions struct {
 	Dir               string // as given: "" is logFolder in the data directory, noStorage is nowhere
 	Fsync             disklog.FsyncMode
@@ -27,13 +28,18 @@ type durableOptions struct {
 	RetentionInterval time.Duration
 	DeletedKeep       time.Duration // how long what was deleted is set aside
 	FaultFile         string        // "" injects nothing
+	CacheIndexBytes   int64         // of keys and short values, and of counters, all caches together
+	CacheInlineBytes  int           // the longest value that is kept in memory
+	CompactionRate    int64         // bytes per second; 0 is no bound
 }
 
 // logFolder is where logs are kept in the data directory.
 const logFolder = "log"
 
 func defaultDurable() durableOptions {
+	disk := shardactor.DefaultDiskOptions()
 	return durableOptions{
+		CacheIndexBytes: disk.IndexBytes, CacheInlineBytes: disk.InlineBytes, CompactionRate: disk.CompactionRate,
 		Fsync: disklog.OnCommit, FsyncInterval: 250 * time.Millisecond, SegmentBytes: 256 << 20, IndexSpacing: 4096,
 		Preallocate: true, Verify: disklog.VerifyFull, RetentionInterval: time.Minute, DeletedKeep: 24 * time.Hour,
 	}
@@ -51,20 +57,24 @@ func (o durableOptions) root(dataDir string) string {
 }
 
 // Bounds of settings. A segment holds its own header and footer many times over, and with more than a terabyte one would be read for
-// hours; the bounds of a retention are those of a stream's own.
+// hours; the bounds of a retention are those of a stream's own. An index hands out its memory by the mebibyte, and keeps no value inline that is
+// longer than cacheInlineMax.
 const (
 	segmentBytesMin, segmentBytesMax = 4 << 10, 1 << 40
 	indexSpacingMin, indexSpacingMax = 64, 1 << 30
 	retentionSecondsMax              = 9_223_372_036
 	retentionBytesMax                = 1<<63 - 1
 	daySeconds                       = 24 * 60 * 60
+	cacheIndexMin, cacheIndexMax     = 1 << 20, 1 << 40
+	cacheInlineMax                   = 64 << 10
+	compactionRateMax                = 1 << 40
 )
 
-// durableSettings lists what can be set about durable streams, in the order of the help.
+// durableSettings lists what can be set about durable streams and caches, in the order of the help.
 func durableSettings() []*setting {
 	d := defaultDurable()
 	return []*setting{
-		{flag: "durable-storage-dir", unit: "folder", variable: "FELIX_DURABLE_STORAGE_DIR", value: d.Dir, help: "folder for the logs of durable streams; empty is the folder log in the data directory, none is no durable streams", parse: func(v string, c *Config) error {
+		{flag: "durable-storage-dir", unit: "folder", variable: "FELIX_DURABLE_STORAGE_DIR", value: d.Dir, help: "folder for the logs of durable streams and caches; empty is the folder log in the data directory, none is no durable streams and all caches in memory", parse: func(v string, c *Config) error {
 			c.Durable.Dir = v
 			return nil
 		}},
@@ -85,7 +95,11 @@ func durableSettings() []*setting {
 		{flag: "durable-retention-bytes", unit: "bytes", variable: "FELIX_DURABLE_RETENTION_BYTES", help: "size of a log beyond which its oldest files are removed; empty keeps all; a stream's own bound wins", parse: unless(int64s(func(c *Config) *int64 { return &c.Durable.RetentionBytes }, 1, retentionBytesMax))},
 		{flag: "durable-retention-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_SECONDS", help: "age at which a file is removed, when its newest record has it; empty keeps all; a stream's own bound wins", parse: unless(seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionAge }, 1, retentionSecondsMax))},
 		{flag: "durable-retention-interval-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS", value: secs(d.RetentionInterval), help: "time between two looks for what retention removes", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionInterval }, 1, daySeconds)},
-		{flag: "durable-deleted-keep-seconds", unit: "s", variable: "FELIX_DURABLE_DELETED_KEEP_SECONDS", value: secs(d.DeletedKeep), help: "time that the log of a deleted stream is kept aside before its room is given back", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.DeletedKeep }, 0, retentionSecondsMax)},
+		{flag: "durable-deleted-keep-seconds", unit: "s", variable: "FELIX_DURABLE_DELETED_KEEP_SECONDS", value: secs(d.DeletedKeep), help: "time that the log of a deleted stream or cache is kept aside before its room is given back", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.DeletedKeep }, 0, retentionSecondsMax)},
+		{flag: "cache-index-bytes", unit: "bytes", variable: "FELIX_CACHE_INDEX_BYTES", value: fmt.Sprint(d.CacheIndexBytes), help: "memory for keys and short values of caches that are kept in logs, and for counters, whole node; beyond it what is new is refused, and nothing is evicted", parse: int64s(func(c *Config) *int64 { return &c.Durable.CacheIndexBytes }, cacheIndexMin, cacheIndexMax)},
+		{flag: "cache-inline-bytes", unit: "bytes", variable: "FELIX_CACHE_INLINE_BYTES", value: fmt.Sprint(d.CacheInlineBytes), help: "longest value that is kept there; a longer one is read from its log", parse: count(func(c *Config) *int { return &c.Durable.CacheInlineBytes }, 1, cacheInlineMax)},
+		{flag: "cache-watch-snapshot-bytes", unit: "bytes", variable: "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", value: fmt.Sprint(DefaultConfig().Limits.WatchSnapshotBytes), help: "most that one watch is given of current keys and values before its first change, with 128 bytes for each; a watch of more is refused", parse: bytes64(func(c *Config) *int64 { return &c.Limits.WatchSnapshotBytes })},
+		{flag: "storage-compaction-bytes-per-sec", unit: "bytes", variable: "FELIX_STORAGE_COMPACTION_BYTES_PER_SEC", value: fmt.Sprint(d.CompactionRate), help: "what compaction of caches and counters may read and write in a second, whole node; 0 is no bound", parse: int64s(func(c *Config) *int64 { return &c.Durable.CompactionRate }, 0, compactionRateMax)},
 		{flag: "ack-on-commit", unit: "bool", variable: "FELIX_ACK_ON_COMMIT", value: "true", help: "acknowledge a record of a durable stream when it is stored; false acknowledges it when it is queued, without an offset, and a crash may lose it", parse: func(v string, c *Config) error {
 			err := boolean(func(c *Config) *bool { return &c.Limits.AckAtClaim })(v, c)
 			c.Limits.AckAtClaim = err == nil && !c.Limits.AckAtClaim

@@ -31,18 +31,23 @@ func TestEverySettingOfDurableStreamsIsRead(t *testing.T) {
 	c, warnings := loaded(t, "FELIX_DURABLE_STORAGE_DIR=/d", "FELIX_DURABLE_FSYNC_MODE=periodic", "FELIX_DURABLE_FSYNC_INTERVAL_MS=5", "FELIX_DURABLE_SEGMENT_BYTES=4096",
 		"FELIX_DURABLE_INDEX_SPACING_BYTES=64", "FELIX_DURABLE_MAX_RECORDS_PER_READ=7", "FELIX_DURABLE_PREALLOCATE=0", "FELIX_DURABLE_VERIFY_ON_OPEN=lazy",
 		"FELIX_DURABLE_QUARANTINE_DAMAGED=true", "FELIX_DURABLE_RETENTION_BYTES=1", "FELIX_DURABLE_RETENTION_SECONDS=2", "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS=3",
-		"FELIX_DURABLE_DELETED_KEEP_SECONDS=0", "FELIX_ACK_ON_COMMIT=0", "FELIX_ACK_WAIT_TIMEOUT_MS=9", "FELIX_SUB_QUEUE_POLICY=block")
+		"FELIX_DURABLE_DELETED_KEEP_SECONDS=0", "FELIX_ACK_ON_COMMIT=0", "FELIX_ACK_WAIT_TIMEOUT_MS=9", "FELIX_SUB_QUEUE_POLICY=block",
+		"FELIX_CACHE_INDEX_BYTES=1048576", "FELIX_CACHE_INLINE_BYTES=1", "FELIX_STORAGE_COMPACTION_BYTES_PER_SEC=0", "FELIX_CACHE_WATCH_SNAPSHOT_BYTES=65536")
 	want := durableOptions{Dir: "/d", Fsync: disklog.Periodic, FsyncInterval: 5 * time.Millisecond, SegmentBytes: 4096, IndexSpacing: 64,
 		Verify: disklog.VerifyLazy, QuarantineDamaged: true, RetentionBytes: 1, RetentionAge: 2 * time.Second, RetentionInterval: 3 * time.Second,
+		CacheIndexBytes: 1 << 20, CacheInlineBytes: 1,
 	}
 	if c.Durable != want || len(warnings) > 0 {
 		t.Fatalf("read\n%+v, %q\nwant\n%+v", c.Durable, warnings, want)
 	}
-	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.ReadRecords != 7 || c.Limits.Overflow != storage.Block {
+	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.ReadRecords != 7 || c.Limits.WatchSnapshotBytes != 1<<16 || c.Limits.Overflow != storage.Block {
 		t.Fatalf("limits %+v", c.Limits)
 	}
-	if c, _ := loaded(t); c.Limits.AckAtClaim || c.Limits.AckWait != 2*time.Second || c.Limits.ReadRecords != 10_000 {
+	if c, _ := loaded(t); c.Limits.AckAtClaim || c.Limits.AckWait != 2*time.Second || c.Limits.ReadRecords != 10_000 || c.Limits.WatchSnapshotBytes != 64<<20 {
 		t.Fatalf("default limits %+v", c.Limits)
+	}
+	if c, _ := loaded(t); c.Durable.CacheIndexBytes != 1<<30 || c.Durable.CacheInlineBytes != 4096 || c.Durable.CompactionRate != 64<<20 {
+		t.Fatalf("defaults of caches %+v", c.Durable)
 	}
 }
 
@@ -90,6 +95,10 @@ func TestDurableSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"--durable-retention-bytes":            {"--durable-retention-bytes", "0"},
 		"--durable-retention-seconds":          {"--durable-retention-seconds", "0"},
 		"--durable-retention-interval-seconds": {"--durable-retention-interval-seconds", "0"},
+		"--cache-index-bytes":                  {"--cache-index-bytes", "1048575"},
+		"--cache-inline-bytes":                 {"--cache-inline-bytes", "65537"},
+		"--cache-watch-snapshot-bytes":         {"--cache-watch-snapshot-bytes", "0"},
+		"--storage-compaction-bytes-per-sec":   {"--storage-compaction-bytes-per-sec", "64MiB"},
 		"--ack-wait-timeout-ms":                {"--ack-wait-timeout-ms", "0"},
 		"--storage-fault-file: stat":           {"--storage-fault-file", filepath.Join(t.TempDir(), "none")},
 	} {
@@ -97,5 +106,13 @@ func TestDurableSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		if code := run(append([]string{"dev"}, args...), nil, io.Discard, &stderr, nil); code != exitUsage || !strings.Contains(stderr.String(), want) {
 			t.Errorf("%v: exit code %d: %s", args, code, &stderr)
 		}
+	}
+}
+
+func TestSettingsOfCachesReachTheShards(t *testing.T) {
+	c, _ := loaded(t, "FELIX_CACHE_INDEX_BYTES=2097152", "FELIX_CACHE_INLINE_BYTES=77", "FELIX_STORAGE_COMPACTION_BYTES_PER_SEC=5")
+	d := (&durableStorage{}).diskOptions(c.Durable)
+	if d.IndexBytes != 2<<20 || d.InlineBytes != 77 || d.CompactionRate != 5 {
+		t.Errorf("%+v", d)
 	}
 }

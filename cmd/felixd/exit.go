@@ -29,7 +29,7 @@ var exitCodes = [...]struct {
 	{exitDataDir, "the data directory cannot be used, or another felixd uses it"},
 	{exitDrain, "draining took longer than it may; what was left was cut off"},
 	{exitForced, "stopped at once by a second signal"},
-	{exitDamaged, "the catalog or the log of a durable stream is damaged or missing; the last line says which and where"},
+	{exitDamaged, "the catalog or the log of a durable stream or a cache is damaged or missing; the last line says which and where"},
 }
 
 // exitError is an error with an exit code.

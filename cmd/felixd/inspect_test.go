@@ -54,14 +54,24 @@ func TestInspectShowsWhatAStartWouldDecideAndChangesNothing(t *testing.T) {
 	if code != exitOK || !strings.Contains(text, "opens") || !strings.Contains(text, "offsets 0 to 3") {
 		t.Fatalf("exit code %d:\n%s", code, text)
 	}
+	shown := text
 	damage(t, segments(t, dir, "kept")[1], 1000)
 	code, text = tool("inspect", filepath.Join(dir, logFolder), "--json")
 	object, _, _ := strings.Cut(text, "\nfelixd:")
 	var report inspect.Report
-	if err := json.Unmarshal([]byte(object), &report); err != nil || code != exitDamaged || report.Refuses() != 1 || len(report.Logs) != 1 {
+	if err := json.Unmarshal([]byte(object), &report); err != nil || code != exitDamaged || report.Refuses() != 1 || len(report.Logs) != 3 {
 		t.Fatalf("exit code %d, %v:\n%s", code, err, text)
 	}
-	if d := report.Logs[0].Damage; d == nil || d.Segment != 1 || d.Kind != "batch_checksum" {
+	kinds := map[string]*inspect.Log{}
+	for i := range report.Logs {
+		kinds[report.Logs[i].Kind] = &report.Logs[i]
+	}
+	for _, kind := range []string{"caches", "counters"} { // of the cache to begin with
+		if l := kinds[kind]; l == nil || l.Verdict != inspect.Opens || !strings.HasPrefix(l.Dir, kind+"/") || !strings.Contains(shown, ", "+kind+", incarnation ") {
+			t.Errorf("%s: %+v, shown as\n%s", kind, l, shown)
+		}
+	}
+	if d := kinds["streams"].Damage; d == nil || d.Segment != 1 || d.Kind != "batch_checksum" {
 		t.Fatalf("damage %+v", d)
 	}
 	if code, text := tool("inspect", dir, "--log", "nowhere"); code != exitUsage {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,25 +13,32 @@ import (
 )
 
 // logReports carries to the catalog which log each shard has. Whoever reports does not wait: what comes while the catalog is
-// written to, and shortly after, goes with the next write, one for each stream: the catalog remembers what it has said, and each write of a
-// stream of a thousand shards is 16 KiB of it. It holds at most what was reported since: one entry of a few dozen
+// written to, and shortly after, goes with the next write, one for each stream or cache: the catalog remembers what it has said, and each
+// write of a stream of a thousand shards is 16 KiB of it. It holds at most what was reported since: one entry of a few dozen
 // bytes for each shard that was opened, so no more than the shards that report.
 //
 // A report that is lost in a crash is made again: the catalog then knows of no log, so the shard may open the one it finds.
 type logReports struct {
-	catalog store.StreamStore
+	catalog logCatalog
 	logger  *slog.Logger
 	wait    func(context.Context, time.Duration) // pauses before a write that failed is tried again
 	wake    chan struct{}
 
 	mu      sync.Mutex
-	pending []logReport // in the order of their streams' first report
+	pending []logReport // in the order of their owners' first report
 	at      map[logOwner]int
 }
 
-// logOwner is one incarnation of a stream.
+// logCatalog is what a catalog does with reports.
+type logCatalog interface {
+	store.StreamStore
+	store.CacheStore
+}
+
+// logOwner is one incarnation of a stream or a cache.
 type logOwner struct {
-	stream      model.ResourceName
+	kind        model.ResourceKind
+	name        model.ResourceName
 	incarnation model.Incarnation
 }
 
@@ -40,15 +48,15 @@ type logReport struct {
 	logs []model.ShardLog
 }
 
-func newLogReports(catalog store.StreamStore, logger *slog.Logger, wait func(context.Context, time.Duration)) *logReports {
+func newLogReports(catalog logCatalog, logger *slog.Logger, wait func(context.Context, time.Duration)) *logReports {
 	return &logReports{catalog: catalog, logger: logger, wait: wait, wake: make(chan struct{}, 1), at: map[logOwner]int{}}
 }
 
 // add notes a log that was opened. It does not block.
-func (r *logReports) add(stream model.ResourceName, incarnation model.Incarnation, log model.ShardLog) {
+func (r *logReports) add(owner logOwner, log model.ShardLog) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.put(logReport{logOwner{stream, incarnation}, []model.ShardLog{log}})
+	r.put(logReport{owner, []model.ShardLog{log}})
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -109,18 +117,30 @@ const reportEvery = 250 * time.Millisecond
 func (r *logReports) flush(ctx context.Context) (all bool) {
 	all = true
 	for _, n := range r.take() {
-		_, err := r.catalog.SetLogs(ctx, n.stream, n.incarnation, n.logs)
+		err := r.write(ctx, n)
 		switch {
 		case err == nil:
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrInvalid):
-			r.logger.Info("the catalog does not want the log of a stream that has changed meanwhile", "stream", n.stream, "reason", err)
+			r.logger.Info(fmt.Sprintf("the catalog does not want the log of a %s that has changed meanwhile", n.kind), string(n.kind), n.name, "reason", err)
 		default:
 			all = false
-			r.logger.Warn("the catalog can't keep which log a stream has; it is tried again", "stream", n.stream, "error", err)
+			r.logger.Warn(fmt.Sprintf("the catalog can't keep which log a %s has; it is tried again", n.kind), string(n.kind), n.name, "error", err)
 			r.mu.Lock()
 			r.put(n)
 			r.mu.Unlock()
 		}
 	}
 	return all
+}
+
+func (r *logReports) write(ctx context.Context, n logReport) (err error) {
+	switch n.kind {
+	case model.ResourceStream:
+		_, err = r.catalog.SetLogs(ctx, n.name, n.incarnation, n.logs)
+	case model.ResourceCache:
+		_, err = r.catalog.SetCacheLogs(ctx, n.name, n.incarnation, n.logs)
+	default:
+		panic("felixd: a log of a " + string(n.kind) + " was reported")
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/felixd/felixd/controlplane/model"
 	"github.com/felixd/felixd/controlplane/store"
+	"github.com/felixd/felixd/shardactor/route"
 )
 
 // slowCatalog fails or holds up its writes as the test wants.
@@ -18,6 +19,13 @@ type slowCatalog struct {
 	fails  int
 	writes int
 	gate   chan struct{} // nil: open
+}
+
+func (c *slowCatalog) SetCacheLogs(ctx context.Context, n model.ResourceName, i model.Incarnation, logs []model.ShardLog) (model.Cache, error) {
+	c.mu.Lock()
+	c.writes++
+	c.mu.Unlock()
+	return c.Store.SetCacheLogs(ctx, n, i, logs)
 }
 
 func (c *slowCatalog) SetLogs(ctx context.Context, n model.ResourceName, i model.Incarnation, logs []model.ShardLog) (model.Stream, error) {
@@ -50,6 +58,9 @@ func durableCatalog(t *testing.T, shards uint32) (*slowCatalog, model.ResourceNa
 	}
 	return &slowCatalog{Store: m}, s.Key()
 }
+
+// kept is the incarnation of the stream that durableCatalog makes.
+func kept(n model.ResourceName) logOwner { return logOwner{model.ResourceStream, n, 7} }
 
 // report runs until the catalog has all shards of a stream, and returns it.
 func report(t *testing.T, c *slowCatalog, n model.ResourceName, reports *logReports, shards uint32) model.Stream {
@@ -88,7 +99,7 @@ func TestLogsOfOneStreamReachTheCatalogInOneWrite(t *testing.T) {
 	c, n := durableCatalog(t, 64)
 	reports := newLogReports(c, quiet(), pause)
 	for i := range uint32(64) {
-		reports.add(n, 7, model.ShardLog{Shard: i, Log: model.LogID{1, byte(i)}})
+		reports.add(kept(n), model.ShardLog{Shard: i, Log: model.LogID{1, byte(i)}})
 	}
 	s := report(t, c, n, reports, 64)
 	if s.Log(63) != (model.LogID{1, 63}) || c.writes != 1 {
@@ -105,8 +116,8 @@ func TestAReportThatCannotBeKeptNowIsKeptLater(t *testing.T) {
 			waits++
 		}
 	})
-	reports.add(n, 7, model.ShardLog{Shard: 0, Log: model.LogID{1}})
-	reports.add(n, 7, model.ShardLog{Shard: 1, Log: model.LogID{2}})
+	reports.add(kept(n), model.ShardLog{Shard: 0, Log: model.LogID{1}})
+	reports.add(kept(n), model.ShardLog{Shard: 1, Log: model.LogID{2}})
 	if report(t, c, n, reports, 2); waits != 3 {
 		t.Fatalf("%d pauses", waits)
 	}
@@ -119,11 +130,11 @@ func TestReportsThatKeepComingAreGathered(t *testing.T) {
 	next, reports := uint32(1), (*logReports)(nil)
 	reports = newLogReports(c, quiet(), func(context.Context, time.Duration) { // the pause after a write: more logs are opened in it
 		for range min(16, shards-next) {
-			reports.add(n, 7, model.ShardLog{Shard: next, Log: model.LogID{1, byte(next)}})
+			reports.add(kept(n), model.ShardLog{Shard: next, Log: model.LogID{1, byte(next)}})
 			next++
 		}
 	})
-	reports.add(n, 7, model.ShardLog{Log: model.LogID{1}})
+	reports.add(kept(n), model.ShardLog{Log: model.LogID{1}})
 	if report(t, c, n, reports, shards); c.writes != 5 {
 		t.Errorf("%d writes for %d logs, 16 of them opened between two writes", c.writes, shards)
 	}
@@ -132,8 +143,8 @@ func TestReportsThatKeepComingAreGathered(t *testing.T) {
 func TestAReportForAnIncarnationThatHasEndedIsDropped(t *testing.T) {
 	c, n := durableCatalog(t, 1)
 	reports := newLogReports(c, quiet(), pause)
-	reports.add(n, 6, model.ShardLog{Log: model.LogID{1}})
-	reports.add(model.ResourceName{Tenant: devTenant, Namespace: devNamespace, Name: "gone"}, 7, model.ShardLog{Log: model.LogID{1}})
+	reports.add(logOwner{model.ResourceStream, n, 6}, model.ShardLog{Log: model.LogID{1}})
+	reports.add(kept(model.ResourceName{Tenant: devTenant, Namespace: devNamespace, Name: "gone"}), model.ShardLog{Log: model.LogID{1}})
 	if !reports.flush(t.Context()) || len(reports.take()) != 0 {
 		t.Fatal("it is kept to be tried again for ever")
 	}
@@ -150,12 +161,41 @@ func TestWhoReportsDoesNotWaitForTheCatalog(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); reports.run(ctx) }()
 	for i := range uint32(2) { // the catalog takes none of them yet
-		reports.add(n, 7, model.ShardLog{Shard: i, Log: model.LogID{byte(i + 1)}})
+		reports.add(kept(n), model.ShardLog{Shard: i, Log: model.LogID{byte(i + 1)}})
 	}
 	close(c.gate)
 	cancel() // the last flush takes what is left
 	<-done
 	if s, err := c.Stream(t.Context(), n); err != nil || s.Log(1) != (model.LogID{2}) {
 		t.Fatalf("%x, %v", s.Logs, err)
+	}
+}
+
+// A stream and a cache of one name, and of one incarnation, have logs of their own.
+func TestAReportReachesTheCacheOrTheStreamThatItIsOf(t *testing.T) {
+	c, n := durableCatalog(t, 1)
+	cache, err := model.CacheSpec{Cache: n.Name}.Record(devTenant, devNamespace, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.CreateCache(t.Context(), cache); err != nil {
+		t.Fatal(err)
+	}
+	reports := newLogReports(c, quiet(), pause)
+	name := route.Name{Kind: route.Cache, Tenant: devTenant, Namespace: devNamespace, Name: n.Name}
+	reports.add(ownerOf(name, 7), model.ShardLog{Log: model.LogID{2}})
+	name.Kind = route.Stream
+	reports.add(ownerOf(name, 7), model.ShardLog{Log: model.LogID{1}})
+	name.Kind, name.Name = route.Cache, "gone"
+	reports.add(ownerOf(name, 7), model.ShardLog{Log: model.LogID{3}})
+	if !reports.flush(t.Context()) || len(reports.take()) != 0 || c.writes != 3 {
+		t.Fatalf("%d writes", c.writes)
+	}
+	s, err := c.Stream(t.Context(), n)
+	if err != nil || s.Log(0) != (model.LogID{1}) {
+		t.Fatalf("the stream has log %x, %v", s.Logs, err)
+	}
+	if cache, err = c.Cache(t.Context(), n); err != nil || cache.Log(0) != (model.LogID{2}) {
+		t.Fatalf("the cache has log %x, %v", cache.Logs, err)
 	}
 }

@@ -35,7 +35,7 @@ func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Sig
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(devCommand(environ, stdout, stderr, signals), inspectCommand(stdout), repairCommand(stdout), laterCommand("broker"), laterCommand("controlplane"), versionCommand(stdout))
+	root.AddCommand(devCommand(environ, stdout, stderr, signals), configCommand(environ, stdout, stderr), inspectCommand(stdout), repairCommand(stdout), laterCommand("broker"), laterCommand("controlplane"), versionCommand(stdout))
 	if err := root.ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(stderr, "felixd:", err)
 		return exitCode(err)

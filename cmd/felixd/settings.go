@@ -20,6 +20,7 @@ type setting struct {
 	alias                string // another name of the variable, read when that is not set; "" is none
 	unit                 string // what the help shows for the value; "" is a word
 	value                string // the default, then what is in force
+	from                 string // the flag or variable that set it; "" is the default
 	parse                func(text string, c *Config) error
 }
 
@@ -27,7 +28,7 @@ type setting struct {
 func settings() []*setting {
 	d := DefaultConfig()
 	list := []*setting{
-		{flag: "data-dir", unit: "folder", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys, dev.json, the catalog and, unless set apart, the logs of durable streams", parse: text(func(c *Config) *string { return &c.DataDir })},
+		{flag: "data-dir", unit: "folder", variable: "FELIX_DATA_DIR", value: d.DataDir, help: "folder for certificates, keys, dev.json, the catalog and, unless set apart, the logs of durable streams and caches", parse: text(func(c *Config) *string { return &c.DataDir })},
 		{flag: "listen", unit: "host:port", variable: "FELIX_QUIC_BIND", value: d.Listen, help: "address for clients (UDP)", parse: address(func(c *Config) *string { return &c.Listen })},
 		{flag: "http", unit: "host:port", variable: "FELIX_BROKER_METRICS_BIND", value: d.HTTP, help: "address for /live, /ready and /metrics; plain HTTP on loopback, TLS elsewhere", parse: address(func(c *Config) *string { return &c.HTTP })},
 		{flag: "api", unit: "host:port", variable: "FELIX_CONTROLPLANE_BIND", value: d.API, help: "address of the control-plane API (TLS)", parse: address(func(c *Config) *string { return &c.API })},
@@ -43,7 +44,7 @@ func settings() []*setting {
 		{flag: "ephemeral-memory-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_MEMORY_BYTES", value: fmt.Sprint(d.Limits.TailBytes), help: "records of ephemeral streams kept in memory, whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.TailBytes })},
 		{flag: "ephemeral-shard-bytes", unit: "bytes", variable: "FELIX_EPHEMERAL_SHARD_BYTES", value: fmt.Sprint(d.Limits.RingBytes), help: "the same for one shard", parse: bytes64(func(c *Config) *int64 { return &c.Limits.RingBytes })},
 		{flag: "ephemeral-shard-batches", unit: "n", variable: "FELIX_EPHEMERAL_SHARD_BATCHES", value: fmt.Sprint(d.Limits.RingBatches), help: "the same, in batches", parse: count(func(c *Config) *int { return &c.Limits.RingBatches }, 1, 1<<24)},
-		{flag: "cache-memory-bytes", unit: "bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "in-memory cache entries (key, value and 64 bytes each), whole node", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
+		{flag: "cache-memory-bytes", unit: "bytes", variable: "FELIX_CACHE_MEMORY_BYTES", value: fmt.Sprint(d.Limits.CacheBytes), help: "entries of caches that are in memory (key, value and 64 bytes each), whole node; beyond it old ones are evicted", parse: bytes64(func(c *Config) *int64 { return &c.Limits.CacheBytes })},
 		{flag: "subscriber-queue-capacity", unit: "n", variable: "FELIX_SUBSCRIBER_QUEUE_CAPACITY", alias: "FELIX_SUB_QUEUE_CAPACITY", value: fmt.Sprint(d.Limits.Delivery.Capacity), help: "published batches that may be queued for a subscriber that asks for no other number", parse: count(func(c *Config) *int { return &c.Limits.Delivery.Capacity }, 1, 1<<20)},
 		{flag: "subscriber-queue-capacity-max", unit: "n", variable: "FELIX_SUBSCRIBER_QUEUE_CAPACITY_MAX", value: fmt.Sprint(d.Limits.Delivery.CapacityMax), help: "the most that a subscriber may ask for", parse: count(func(c *Config) *int { return &c.Limits.Delivery.CapacityMax }, 1, 1<<20)},
 		{flag: "subscriber-queue-max-bytes", unit: "bytes", variable: "FELIX_SUB_QUEUE_MAX_BYTES", value: fmt.Sprint(d.Limits.WindowBytes), help: "the same in bytes, for any subscriber; an empty queue takes one batch of any size", parse: bytes64(func(c *Config) *int64 { return &c.Limits.WindowBytes })},

@@ -11,7 +11,7 @@ func cacheFamily() family {
 
 // cacheImmutable are the fields of a cache that a patch can't change.
 func cacheImmutable() []string {
-	return []string{"tenant_id", "namespace", "cache", "incarnation", "shards", "replication_factor", "consistency"}
+	return []string{"tenant_id", "namespace", "cache", "incarnation", "shards", "replication_factor", "consistency", "in_memory"}
 }
 
 // listCaches serves GET .../caches.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/felixd/felixd/controlplane/model"
@@ -74,6 +75,28 @@ func TestADurableStreamTakesItsOptionsAndChangesThem(t *testing.T) {
 	b.fails("create with zero", b.do("POST", streams, token, `{"stream":"other","durable":true,"retention":{"max_age_seconds":0}}`), 400, CodeInvalidRequest, "is 0")
 }
 
+// A cache is in memory when it is made so, and stays what it is.
+func TestACacheIsInMemoryWhenItIsMadeSo(t *testing.T) {
+	b := newBench(t, nil)
+	token := b.admin()
+	for name, body := range map[string]string{"volatile": `{"cache":"volatile","in_memory":true}`, "kept": `{"cache":"kept","in_memory":false}`, "plain": `{"cache":"plain","in_memory":null}`} {
+		memory := name == "volatile"
+		made := into[model.Cache](b, "create", b.do("POST", caches, token, body), 201)
+		got := b.do("GET", caches+"/"+name, token, "")
+		if read := into[model.Cache](b, "get", got, 200); made.InMemory != memory || read != made || strings.Contains(string(got.body), "in_memory") != memory {
+			t.Errorf("%s: %s", name, got.body)
+		}
+		otherwise := fmt.Sprintf(`{"cache":%q,"in_memory":%v}`, name, !memory)
+		b.fails("create otherwise", b.do("POST", caches, token, otherwise), 409, CodeAlreadyExists, "in_memory differ")
+		b.fails("patch", b.do("PATCH", caches+"/"+name, token, fmt.Sprintf(`{"in_memory":%v}`, memory)), 400, CodeInvalidRequest, "in_memory can't be changed after creation")
+		b.fails("no truth value", b.do("POST", caches, token, fmt.Sprintf(`{"cache":%q,"in_memory":"yes"}`, name)), 400, CodeInvalidRequest, "in_memory is a JSON string")
+	}
+	page := into[Page[model.Cache]](b, "list", b.do("GET", caches, token, ""), 200)
+	if len(page.Items) != 3 || page.Items[0].InMemory || page.Items[1].InMemory || !page.Items[2].InMemory {
+		t.Errorf("listed %+v", page.Items)
+	}
+}
+
 func TestCacheLife(t *testing.T) {
 	b := newBench(t, nil)
 	token := b.admin()
@@ -86,6 +109,7 @@ func TestCacheLife(t *testing.T) {
 	if got := into[model.Cache](b, "patch", b.do("PATCH", caches+"/sessions", token, `{"display_name":"Sessions"}`), 200); got != made {
 		t.Fatalf("patched to %+v", got)
 	}
+	b.fails("patch in_memory", b.do("PATCH", caches+"/sessions", token, `{"in_memory":true}`), 400, CodeInvalidRequest, "in_memory can't be changed after creation")
 	b.fails("patch shards", b.do("PATCH", caches+"/sessions", token, `{"shards":2}`), 400, CodeInvalidRequest, "shards can't be changed after creation")
 	if got := into[Page[model.Cache]](b, "list", b.do("GET", caches, token, ""), 200); len(got.Items) != 1 || got.Items[0] != made {
 		t.Fatalf("listed %+v", got)

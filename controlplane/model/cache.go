@@ -12,6 +12,12 @@ type Cache struct {
 	Shards            uint32      `json:"shards"`                 // 1..ShardsMax; immutable
 	ReplicationFactor uint32      `json:"replication_factor"`     // 1..ReplicationFactorMax; immutable
 	Consistency       Consistency `json:"consistency"`            // immutable
+	// InMemory keeps the entries in memory alone, on every broker: a restart empties the cache, it evicts instead of refusing, and it
+	// has no watches and no counters. Immutable; encoded only when set. A cache that does not ask for it is kept in a log wherever its
+	// broker has storage.
+	InMemory bool `json:"in_memory,omitempty"`
+	// Logs is to a cache what Stream.Logs is to a stream: the identity of each shard's log of entries. Read it with Log.
+	Logs string `json:"-"`
 }
 
 // RecordKind is KindCaches.
@@ -30,11 +36,14 @@ func (c Cache) Validate() error {
 	if err := checkDisplayName(c.DisplayName); err != nil {
 		return err
 	}
-	return checkEnum("consistency", c.Consistency, ConsistencyLeader, ConsistencyQuorum)
+	if err := checkEnum("consistency", c.Consistency, ConsistencyLeader, ConsistencyQuorum); err != nil {
+		return err
+	}
+	return checkLogs(c.logs())
 }
 
 // Differences lists the JSON names of the fields in which the configuration asked differs from the stored c, in the
-// order of the record. Incarnations are not configuration.
+// order of the record. Incarnations and logs are not configuration.
 func (c Cache) Differences(asked Cache) []string {
 	var d []string
 	note := func(differs bool, field string) {
@@ -46,6 +55,7 @@ func (c Cache) Differences(asked Cache) []string {
 	note(c.Shards != asked.Shards, "shards")
 	note(c.ReplicationFactor != asked.ReplicationFactor, "replication_factor")
 	note(c.Consistency != asked.Consistency, "consistency")
+	note(c.InMemory != asked.InMemory, "in_memory")
 	return slices.Clip(d)
 }
 
@@ -59,10 +69,12 @@ type CacheSpec struct {
 	Shards            *uint32      `json:"shards,omitempty"`
 	ReplicationFactor *uint32      `json:"replication_factor,omitempty"`
 	Consistency       *Consistency `json:"consistency,omitempty"`
+	InMemory          *bool        `json:"in_memory,omitempty"`
 }
 
 // Record returns the cache asked for within tenant and namespace, or what is wrong with the request as a *NameError or
-// *FieldError. Defaults: one shard, one copy, consistency Leader.
+// *FieldError. Defaults: one shard, one copy, consistency Leader, kept
+// in a log where its broker has storage.
 func (s CacheSpec) Record(tenant, namespace string, i Incarnation) (Cache, error) {
 	if err := repeats("tenant_id", s.TenantID, tenant); err != nil {
 		return Cache{}, err
@@ -79,6 +91,7 @@ func (s CacheSpec) Record(tenant, namespace string, i Incarnation) (Cache, error
 		Shards:            orDefault(s.Shards, 1),
 		ReplicationFactor: orDefault(s.ReplicationFactor, 1),
 		Consistency:       orDefault(s.Consistency, ConsistencyLeader),
+		InMemory:          orDefault(s.InMemory, false),
 	}
 	return c, c.Validate()
 }

@@ -93,6 +93,9 @@ func TestCacheSpecAndPatch(t *testing.T) {
 	if err != nil || c != (Cache{TenantID: "t", Namespace: "n", Cache: "c", Incarnation: 3, Shards: 1, ReplicationFactor: 1, Consistency: ConsistencyLeader}) {
 		t.Fatalf("got %+v, %v", c, err)
 	}
+	if m, err := (CacheSpec{Cache: "c", InMemory: ptr(true)}).Record("t", "n", 3); err != nil || !m.InMemory {
+		t.Fatalf("in memory: %+v, %v", m, err)
+	}
 	if c, err = (CachePatch{DisplayName: ptr("Sessions")}).Apply(c); err != nil || c.DisplayName != "Sessions" {
 		t.Fatalf("patched to %+v, %v", c, err)
 	}

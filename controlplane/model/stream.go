@@ -86,7 +86,7 @@ func (s Stream) Validate() error {
 	if err := checkEnum("routing", s.Routing, RoutingModulo, RoutingJumpHash, ""); err != nil {
 		return err
 	}
-	return s.checkLogs()
+	return checkLogs(s.logs())
 }
 
 // Differences lists the JSON names of the fields in which the configuration asked differs from the stored s, in the

@@ -158,8 +158,13 @@ func TestDifferencesNameEveryConfiguredField(t *testing.T) {
 		t.Errorf("an incarnation, a log or an unnamed routing differs: %v", got)
 	}
 	x := Cache{DisplayName: "a", Shards: 1, ReplicationFactor: 1, Consistency: ConsistencyLeader}
-	y := Cache{DisplayName: "b", Shards: 2, ReplicationFactor: 2, Consistency: ConsistencyQuorum, Incarnation: 4}
-	if got := x.Differences(y); !slices.Equal(got, []string{"display_name", "shards", "replication_factor", "consistency"}) {
+	y := Cache{DisplayName: "b", Shards: 2, ReplicationFactor: 2, Consistency: ConsistencyQuorum, Incarnation: 4, InMemory: true}
+	if got := x.Differences(y); !slices.Equal(got, []string{"display_name", "shards", "replication_factor", "consistency", "in_memory"}) {
 		t.Errorf("cache differences %v", got)
+	}
+	y = x
+	y.Incarnation, y.Logs = 4, "x"
+	if got := x.Differences(y); len(got) != 0 {
+		t.Errorf("an incarnation or a log of a cache differs: %v", got)
 	}
 }

@@ -111,14 +111,32 @@ func (m *Memory) PatchStream(ctx context.Context, name model.ResourceName, p mod
 func (m *Memory) SetLogs(ctx context.Context, name model.ResourceName, incarnation model.Incarnation, logs []model.ShardLog) (model.Stream, error) {
 	return changeResource(ctx, m, "set logs of stream", streamsOf, model.KindStreams, name, func(s model.Stream) (model.Stream, error) {
 		if s.Incarnation != incarnation {
-			return model.Stream{}, fmt.Errorf("%w: it is another stream of that name", ErrConflict)
+			return model.Stream{}, anotherOne(model.KindStreams)
 		}
-		changed, err := s.WithLogs(logs)
-		if errors.Is(err, model.ErrLogDiffers) {
-			err = fmt.Errorf("%w: %w", ErrConflict, err)
-		}
-		return changed, err
+		return conflicting(s.WithLogs(logs))
 	})
+}
+
+// SetCacheLogs implements Store.
+func (m *Memory) SetCacheLogs(ctx context.Context, name model.ResourceName, incarnation model.Incarnation, logs []model.ShardLog) (model.Cache, error) {
+	return changeResource(ctx, m, "set logs of cache", cachesOf, model.KindCaches, name, func(c model.Cache) (model.Cache, error) {
+		if c.Incarnation != incarnation {
+			return model.Cache{}, anotherOne(model.KindCaches)
+		}
+		return conflicting(c.WithLogs(logs))
+	})
+}
+
+func anotherOne(kind model.Kind) error {
+	return fmt.Errorf("%w: it is another %s of that name", ErrConflict, kind.Singular())
+}
+
+// conflicting marks a report that contradicts the record as a conflict.
+func conflicting[R model.Record](changed R, err error) (R, error) {
+	if errors.Is(err, model.ErrLogDiffers) {
+		err = fmt.Errorf("%w: %w", ErrConflict, err)
+	}
+	return changed, err
 }
 
 // PatchCache implements Store.

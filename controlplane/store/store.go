@@ -88,6 +88,8 @@ type CacheStore interface {
 	Cache(ctx context.Context, name model.ResourceName) (model.Cache, error)
 	Caches(ctx context.Context, tenant, namespace, after string, limit int) ([]model.Cache, error)
 	PatchCache(ctx context.Context, name model.ResourceName, p model.CachePatch) (model.Cache, error)
+	// SetCacheLogs is SetLogs for a cache: ErrConflict too when the cache is in memory.
+	SetCacheLogs(ctx context.Context, name model.ResourceName, incarnation model.Incarnation, logs []model.ShardLog) (model.Cache, error)
 	DeleteCache(ctx context.Context, name model.ResourceName) error
 }
 

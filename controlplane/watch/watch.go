@@ -98,9 +98,10 @@ func retention(r model.Retention) route.Retention {
 	return route.Retention{Bytes: int64(r.MaxSizeBytes), Age: time.Duration(r.MaxAgeSeconds) * time.Second}
 }
 
+// cacheAssignment asks for a log for every cache that is not in memory by choice; a node without storage keeps it in memory all the same.
 func cacheAssignment(c model.Cache) route.Assignment {
 	return route.Assignment{
 		Name:        route.Name{Kind: route.Cache, Tenant: c.TenantID, Namespace: c.Namespace, Name: c.Cache},
-		Incarnation: id.Incarnation(c.Incarnation), Generation: firstGeneration, Shards: c.Shards,
+		Incarnation: id.Incarnation(c.Incarnation), Generation: firstGeneration, Shards: c.Shards, Durable: !c.InMemory, Logs: c.Logs,
 	}
 }

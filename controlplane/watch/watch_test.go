@@ -154,6 +154,33 @@ func TestADurableStreamsLogsRetentionAndCompressionFollowLive(t *testing.T) {
 	}
 }
 
+func TestACacheIsKeptInALogUnlessItIsInMemoryAndItsLogsFollow(t *testing.T) {
+	m, ctx := catalog(t), t.Context()
+	memory, shards := true, uint32(2)
+	var kept model.Cache
+	for i, spec := range []model.CacheSpec{{Cache: "memory", InMemory: &memory}, {Cache: "users", Shards: &shards}} {
+		c, err := spec.Record("t1", "default", model.Incarnation(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, _, err = m.CreateCache(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ch := follow(t, m)
+	first := until(t, ch, func(d route.Desired) bool { return len(d.Assignments) == 2 }).Assignments
+	if first[0].Durable || first[0].Name.Name != "memory" || !first[1].Durable || first[1].Logs != "" || first[1].Shards != 2 {
+		t.Fatalf("assignments %+v", first)
+	}
+	if _, err := m.SetCacheLogs(ctx, kept.Key(), 2, []model.ShardLog{{Shard: 1, Log: model.LogID{9}}}); err != nil {
+		t.Fatal(err)
+	}
+	got := until(t, ch, func(d route.Desired) bool { return d.Assignments[1].Logs != "" }).Assignments[1]
+	if !got.Log(0).IsZero() || got.Log(1) != (id.LogID{9}) || !first[1].SameHosting(got) {
+		t.Fatalf("assignment %+v", got)
+	}
+}
+
 // brokenFeed fails until it is mended.
 type brokenFeed struct {
 	store.Feed

@@ -25,7 +25,7 @@ import (
 // Limits are the memory bounds of a node; their sum is what a node can be made to hold beside its connections.
 type Limits struct {
 	TailBytes        int64 // records of ephemeral streams, all shards together
-	CacheBytes       int64 // in-memory caches, all shards together
+	CacheBytes       int64 // caches in memory, all shards together
 	RingBatches      int   // batches of one ephemeral stream shard
 	RingBytes        int64 // bytes of one ephemeral stream shard
 	PublishBytes     int   // frames read whose requests have no outcome, all connections together
@@ -45,7 +45,9 @@ type Limits struct {
 	AckWait    time.Duration
 	// ReadRecords is how many records of a durable stream one read of a range gets at most.
 	ReadRecords int
-	Delivery    sessionactor.Delivery
+	// WatchSnapshotBytes is how much one watch of a cache is given of current keys and values, see sessionactor.Options.
+	WatchSnapshotBytes int64
+	Delivery           sessionactor.Delivery
 }
 
 // DefaultLimits are the documented defaults.
@@ -55,11 +57,12 @@ func DefaultLimits() Limits {
 		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
 		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
 		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, AckWait: sessionactor.DefaultOptions().AckWait,
-		ReadRecords: sessionactor.DefaultOptions().ReadRecords, Delivery: sessionactor.DefaultDelivery(),
+		ReadRecords: sessionactor.DefaultOptions().ReadRecords, WatchSnapshotBytes: sessionactor.DefaultOptions().WatchSnapshotBytes,
+		Delivery: sessionactor.DefaultDelivery(),
 	}
 }
 
-// Disk is what a node keeps durable streams with.
+// Disk is what a node keeps durable streams and caches with.
 type Disk = shardactor.DiskOptions
 
 // Options is what a node is made of.
@@ -79,7 +82,7 @@ type Options struct {
 	Brokers     []wire.Broker
 	AuthTimeout time.Duration
 	TimingEvery int // one request in so many is timed; 0 is none
-	// Disk keeps durable streams; nil: they are refused.
+	// Disk keeps durable streams and caches; nil: such streams are refused, and all caches are in memory.
 	Disk *Disk
 	// Applied is told the version of each route.Desired that the node hosts now; nil: nobody asks.
 	Applied func(version uint64)
@@ -155,7 +158,7 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
 	o.Delivery = n.opts.Limits.Delivery
 	o.AckAtClaim, o.AckWait = n.opts.Limits.AckAtClaim, n.opts.Limits.AckWait
-	o.ReadRecords = n.opts.Limits.ReadRecords
+	o.ReadRecords, o.WatchSnapshotBytes = n.opts.Limits.ReadRecords, n.opts.Limits.WatchSnapshotBytes
 	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
 	if n.opts.ProducerIDs != nil {
 		o.ProducerIDs = sessionactor.NewProducerIDs(n.opts.ProducerIDs)
@@ -249,9 +252,14 @@ func (n *Node) Close(ctx context.Context) error {
 	return nil
 }
 
+// HeldSnapshots is how many of Limits.WatchSnapshotBytes the watches of a node hold at most, see sessionactor.Snapshots. While they are
+// gathered they may take as much again.
+const HeldSnapshots = 4
+
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
-	admission, frames, partial, preauth, answers := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers
+	admission, frames, partial, preauth, answers, snapshots := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers, o.NodeSnapshots
+	held := float64(HeldSnapshots * o.WatchSnapshotBytes)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
@@ -265,5 +273,7 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams_budget", Help: "Limit of felix_preauth_streams; connections that open more are closed as overload."}, func() float64 { return float64(preauth.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_bytes", Help: "Current keys and values of caches that are held for watches until they are written."}, func() float64 { return float64(snapshots.Held()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_budget_bytes", Help: "Limit of felix_cache_watch_snapshot_bytes; watches beyond it are told to come later."}, func() float64 { return held }),
 	)
 }

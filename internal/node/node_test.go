@@ -27,7 +27,7 @@ var subscribe = wire.Subscribe{TenantID: tenant, Namespace: namespace, Stream: "
 // mission 180, mission 186
 func TestEachClientGetsOnlyWhatItOffered(t *testing.T) {
 	b := start(t)
-	const served = `{"type":"auth_ok","server_flags":22143,"server_features":1074179109`
+	const served = `{"type":"auth_ok","server_flags":22143,"server_features":1107733541`
 	for _, c := range []struct {
 		name   string
 		auth   *wire.Auth

@@ -1,6 +1,7 @@
 package catalogfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -39,7 +40,7 @@ func everything(t *testing.T, m *store.Memory) store.Catalog {
 	return c
 }
 
-// fill makes a tenant, a namespace, a durable stream with a log, and a cache: five writes.
+// fill makes a tenant, a namespace, a durable stream with a log, a cache with one, and a cache in memory: seven writes.
 func fill(t *testing.T, m store.Store) model.Stream {
 	t.Helper()
 	ctx := t.Context()
@@ -61,6 +62,11 @@ func fill(t *testing.T, m store.Store) model.Stream {
 	_, _, err = m.CreateCache(ctx, model.Cache{TenantID: "t", Namespace: "n", Cache: "users", Incarnation: 78, DisplayName: "<&>\u2028", Shards: 1,
 		ReplicationFactor: 1, Consistency: model.ConsistencyQuorum})
 	must(err)
+	_, err = m.SetCacheLogs(ctx, model.ResourceName{Tenant: "t", Namespace: "n", Name: "users"}, 78, []model.ShardLog{{Log: model.LogID{7, 15: 0xfe}}})
+	must(err)
+	_, _, err = m.CreateCache(ctx, model.Cache{TenantID: "t", Namespace: "n", Cache: "volatile", Incarnation: 79, Shards: 1,
+		ReplicationFactor: 1, Consistency: model.ConsistencyLeader, InMemory: true})
+	must(err)
 	return s
 }
 
@@ -79,21 +85,21 @@ func TestARestartFindsEverythingAndFeedsGoOn(t *testing.T) {
 	if got := everything(t, second); !reflect.DeepEqual(got, want) {
 		t.Fatalf("restarted with\n%+v\nwant\n%+v", got, want)
 	}
-	if want.Epoch != "e1" || want.Seq != 5 {
+	if want.Epoch != "e1" || want.Seq != 7 {
 		t.Fatalf("epoch %q, %d writes", want.Epoch, want.Seq)
 	}
-	page, err := second.Changes(t.Context(), model.KindStreams, 5, 10)
-	if err != nil || len(page.Items) != 0 || page.Seq != 5 || page.Epoch != "e1" {
+	page, err := second.Changes(t.Context(), model.KindStreams, 7, 10)
+	if err != nil || len(page.Items) != 0 || page.Seq != 7 || page.Epoch != "e1" {
 		t.Fatalf("a reader that knew everything: %+v, %v", page, err)
 	}
-	if _, err := second.Changes(t.Context(), model.KindStreams, 4, 10); !errors.Is(err, store.ErrCompacted) {
+	if _, err := second.Changes(t.Context(), model.KindStreams, 6, 10); !errors.Is(err, store.ErrCompacted) {
 		t.Fatalf("a reader that was behind: %v", err)
 	}
 	if err := second.DeleteStream(t.Context(), s.Key()); err != nil {
 		t.Fatal(err)
 	}
-	page, err = second.Changes(t.Context(), model.KindStreams, 5, 10)
-	if err != nil || len(page.Items) != 1 || page.Items[0].Seq != 6 || page.Items[0].Record != model.Record(s) {
+	page, err = second.Changes(t.Context(), model.KindStreams, 7, 10)
+	if err != nil || len(page.Items) != 1 || page.Items[0].Seq != 8 || page.Items[0].Record != model.Record(s) {
 		t.Fatalf("the first write after the restart: %+v, %v", page, err)
 	}
 	if disk.OpenFiles() != 0 {
@@ -203,11 +209,37 @@ func TestAFileThatCannotBeReadIsRefusedAndLeftAlone(t *testing.T) {
 	refused("followed by something", append(append([]byte(nil), good...), '{'), &damage)
 	refused("twice", append(append([]byte(nil), good...), good...), &damage)
 	var version *VersionError
-	refused("a newer version", seal(2, "00000000", []byte(`{"anything":1}`)), &version)
+	refused("a newer version", seal(Version+1, "00000000", []byte(`{"anything":1}`)), &version)
 	body := []byte(`{"epoch":"e","seq":1,"tenants":null,"namespaces":null,"streams":null,"caches":null,"later":1}`)
+	refused("a version before the first", seal(0, "00000000", []byte(`{"anything":1}`)), &version)
 	refused("a field that is not known", seal(Version, castagnoli(body), body), &damage)
 	body = []byte(`{"epoch":"e","seq":1,"tenants":null,"namespaces":[{"tenant_id":"t","namespace":"n"}],"streams":null,"caches":null}`)
 	refused("a namespace without its tenant", seal(Version, castagnoli(body), body), &damage)
+}
+
+// A daemon that is replaced by this one finds its streams and caches; the first write makes the file one of this version.
+func TestAFileOfTheFirstVersionIsReadAndWrittenAnew(t *testing.T) {
+	body := []byte(`{"epoch":"e1","seq":6,"tenants":[{"tenant_id":"t","display_name":"T"}],"namespaces":[{"tenant_id":"t","namespace":"n"}],` +
+		`"streams":[{"definition":{"tenant_id":"t","namespace":"n","stream":"s","incarnation":5,"kind":"Stream","shards":1,"replication_factor":1,` +
+		`"retention":{},"consistency":"Leader","delivery":"AtLeastOnce","durable":true,"routing":"modulo"},"logs":"AQAAAAAAAAAAAAAAAAAAAA=="}],` +
+		`"caches":[{"tenant_id":"t","namespace":"n","cache":"users","incarnation":78,"display_name":"Users","shards":2,"replication_factor":1,"consistency":"Quorum"}]}`)
+	disk := diskWith(t, seal(1, castagnoli(body), body))
+	m := open(t, disk)
+	got := everything(t, m)
+	users := model.Cache{TenantID: "t", Namespace: "n", Cache: "users", Incarnation: 78, DisplayName: "Users", Shards: 2, ReplicationFactor: 1, Consistency: model.ConsistencyQuorum}
+	if len(got.Caches) != 1 || got.Caches[0] != users || len(got.Streams) != 1 || got.Streams[0].Log(0) != (model.LogID{1}) || got.Seq != 6 {
+		t.Fatalf("read %+v", got)
+	}
+	if _, err := m.SetCacheLogs(t.Context(), users.Key(), 78, []model.ShardLog{{Shard: 1, Log: model.LogID{9}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := everything(t, m)
+	if again := everything(t, open(t, disk.CrashHard())); !reflect.DeepEqual(again, want) || again.Caches[0].Log(1) != (model.LogID{9}) {
+		t.Fatalf("restarted with %+v, want %+v", again, want)
+	}
+	if text := fileOf(t, disk); !bytes.HasPrefix(text, []byte(`{"version":2,`)) {
+		t.Fatalf("written as %.40s", text)
+	}
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
@@ -227,6 +259,9 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(good)
 	body := []byte(`{"streams":[{"definition":{"stream":"s"},"logs":"AA=="}]}`)
+	f.Add(seal(Version, castagnoli(body), body))
+	f.Add(seal(firstVersion, castagnoli(body), body))
+	body = []byte(`{"caches":[{"definition":{"cache":"c","in_memory":true},"logs":"AA=="}]}`)
 	f.Add(seal(Version, castagnoli(body), body))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Decode(text)

@@ -18,6 +18,7 @@ func writes(m store.Store) []func() error {
 	ctx, compress := context.Background(), true
 	stream := model.Stream{TenantID: "t", Namespace: "n", Stream: "s", Incarnation: 5, Kind: model.StreamKindStream, Shards: 1, ReplicationFactor: 1,
 		Consistency: model.ConsistencyLeader, Delivery: model.DeliveryAtLeastOnce, Durable: true}
+	cached := model.Cache{TenantID: "t", Namespace: "n", Cache: "c", Incarnation: 6, Shards: 1, ReplicationFactor: 1, Consistency: model.ConsistencyLeader}
 	return []func() error{
 		func() error { return m.CreateTenant(ctx, model.Tenant{TenantID: "t", DisplayName: "T"}) },
 		func() error { return m.CreateNamespace(ctx, model.Namespace{TenantID: "t", Namespace: "n"}) },
@@ -28,6 +29,11 @@ func writes(m store.Store) []func() error {
 		},
 		func() error {
 			_, err := m.SetLogs(ctx, stream.Key(), 5, []model.ShardLog{{Log: model.LogID{1}}})
+			return err
+		},
+		func() error { _, _, err := m.CreateCache(ctx, cached); return err },
+		func() error {
+			_, err := m.SetCacheLogs(ctx, cached.Key(), 6, []model.ShardLog{{Log: model.LogID{2}}})
 			return err
 		},
 		func() error { return m.DeleteTenant(ctx, "t") },

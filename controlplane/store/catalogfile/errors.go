@@ -20,5 +20,5 @@ type VersionError struct{ Found uint32 }
 
 // Error names both versions.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("%s has version %d, and this felixd reads version %d; nothing was changed. Start the felixd that wrote it", Name, e.Found, Version)
+	return fmt.Sprintf("%s has version %d, and this felixd reads versions %d to %d; nothing was changed. Start the felixd that wrote it", Name, e.Found, firstVersion, Version)
 }

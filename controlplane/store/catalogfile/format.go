@@ -13,8 +13,11 @@ import (
 )
 
 const (
-	// Version is what this package writes, and all that it reads. A field that an older reader must not lose raises it.
-	Version = 1
+	// Version is what this package writes. A field that an older reader must not lose raises it. Files of versions from firstVersion
+	// on are read; the first write after that makes them files of this one.
+	Version = 2
+	// firstVersion had no logs of caches.
+	firstVersion = 1
 	// BytesMax bounds the file. The largest catalog of a memory store, 150,000 records of at most 1.2 KiB, is below it with as
 	// much again for the logs of eight million shards.
 	BytesMax = 512 << 20
@@ -27,20 +30,26 @@ type envelope struct {
 	Catalog json.RawMessage `json:"catalog"`
 }
 
-// content is the catalog inside.
-type content struct {
+// content is the catalog inside. C is cache, and model.Cache in the first version.
+type content[C any] struct {
 	Epoch      string            `json:"epoch"`
 	Seq        uint64            `json:"seq"`
 	Tenants    []model.Tenant    `json:"tenants"`
 	Namespaces []model.Namespace `json:"namespaces"`
 	Streams    []stream          `json:"streams"`
-	Caches     []model.Cache     `json:"caches"`
+	Caches     []C               `json:"caches"`
 }
 
 // stream is a stream with what its record does not say in JSON.
 type stream struct {
 	Definition model.Stream `json:"definition"`
 	Logs       []byte       `json:"logs,omitempty"` // model.Stream.Logs
+}
+
+// cache is the same for a cache.
+type cache struct {
+	Definition model.Cache `json:"definition"`
+	Logs       []byte      `json:"logs,omitempty"` // model.Cache.Logs
 }
 
 func castagnoli(b []byte) string {
@@ -50,9 +59,12 @@ func castagnoli(b []byte) string {
 
 // Encode renders a catalog as a file. It fails only on one that takes more than BytesMax.
 func Encode(c store.Catalog) ([]byte, error) {
-	in := content{Epoch: c.Epoch, Seq: c.Seq, Tenants: c.Tenants, Namespaces: c.Namespaces, Streams: make([]stream, len(c.Streams)), Caches: c.Caches}
+	in := content[cache]{Epoch: c.Epoch, Seq: c.Seq, Tenants: c.Tenants, Namespaces: c.Namespaces, Streams: make([]stream, len(c.Streams)), Caches: make([]cache, len(c.Caches))}
 	for i, s := range c.Streams {
 		in.Streams[i] = stream{Definition: s, Logs: []byte(s.Logs)}
+	}
+	for i, x := range c.Caches {
+		in.Caches[i] = cache{Definition: x, Logs: []byte(x.Logs)}
 	}
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -71,14 +83,14 @@ func seal(version uint32, sum string, body []byte) []byte {
 	return append(append(file, body...), "}\n"...)
 }
 
-// Decode reads a file. Errors: *VersionError for one of another version, *DamageError for everything else that Encode does not
-// write.
+// Decode reads a file. Errors: *VersionError for one of a version that it does not know, *DamageError for everything else that Encode
+// does not write, and in earlier versions did not.
 func Decode(file []byte) (store.Catalog, error) {
 	var e envelope
 	if err := strict(file, &e); err != nil {
 		return store.Catalog{}, damaged("it is no catalog: %v", err)
 	}
-	if e.Version != Version {
+	if e.Version < firstVersion || e.Version > Version {
 		return store.Catalog{}, &VersionError{Found: e.Version}
 	}
 	if sum := castagnoli(e.Catalog); sum != e.CRC32C {
@@ -87,17 +99,40 @@ func Decode(file []byte) (store.Catalog, error) {
 	if !bytes.Equal(file, seal(e.Version, e.CRC32C, e.Catalog)) {
 		return store.Catalog{}, damaged("there is something around the catalog that does not belong there")
 	}
-	var in content
-	if err := strict(e.Catalog, &in); err != nil {
+	c, err := inside(e)
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
 		return store.Catalog{}, damaged("its content: %v", err)
 	}
-	c := store.Catalog{Epoch: in.Epoch, Seq: in.Seq, Tenants: in.Tenants, Namespaces: in.Namespaces, Caches: in.Caches}
+	return c, nil
+}
+
+// inside reads the content of a version that is known.
+func inside(e envelope) (store.Catalog, error) {
+	if e.Version == firstVersion {
+		return catalogOf(e.Catalog, func(c model.Cache) model.Cache { return c })
+	}
+	return catalogOf(e.Catalog, func(c cache) model.Cache {
+		c.Definition.Logs = string(c.Logs)
+		return c.Definition
+	})
+}
+
+// catalogOf reads a content; record makes the record of one of its caches.
+func catalogOf[C any](text []byte, record func(C) model.Cache) (store.Catalog, error) {
+	var in content[C]
+	if err := strict(text, &in); err != nil {
+		return store.Catalog{}, err
+	}
+	c := store.Catalog{Epoch: in.Epoch, Seq: in.Seq, Tenants: in.Tenants, Namespaces: in.Namespaces}
 	for _, s := range in.Streams {
 		s.Definition.Logs = string(s.Logs)
 		c.Streams = append(c.Streams, s.Definition)
 	}
-	if err := c.Validate(); err != nil {
-		return store.Catalog{}, damaged("its content: %v", err)
+	for _, x := range in.Caches {
+		c.Caches = append(c.Caches, record(x))
 	}
 	return c, nil
 }

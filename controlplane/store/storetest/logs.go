@@ -78,3 +78,51 @@ func logsEnd(t *testing.T, s store.Store, n model.ResourceName) {
 		t.Fatalf("created again with %x, %v", got.Logs, err)
 	}
 }
+
+func cacheLogsReported(t *testing.T, s store.Store) {
+	ctx := seed(t, s)
+	n := name("t1", "a", "users")
+	asked := cache(n, 5)
+	asked.Shards = 2
+	_, _, err := s.CreateCache(ctx, asked)
+	want(t, "create", err, nil)
+	before := last(ctx, t, s)
+	one, two := model.LogID{1}, model.LogID{2}
+	got, err := s.SetCacheLogs(ctx, n, 5, []model.ShardLog{{Shard: 1, Log: two}})
+	if err != nil || got.Log(0) != (model.LogID{}) || got.Log(1) != two {
+		t.Fatalf("reported %x, %v", got.Logs, err)
+	}
+	if again, err := s.SetCacheLogs(ctx, n, 5, []model.ShardLog{{Shard: 1, Log: two}}); err != nil || again != got {
+		t.Fatalf("reported again %+v, %v", again, err)
+	}
+	checkHistory(ctx, t, s, before, "updated cache t1/a/users")
+	if made, outcome, err := s.CreateCache(ctx, asked); err != nil || outcome != store.Unchanged || made != got {
+		t.Fatalf("logs count as configuration: %v, %v", outcome, err)
+	}
+	display := "Users"
+	got.DisplayName = display
+	if patched, err := s.PatchCache(ctx, n, model.CachePatch{DisplayName: &display}); err != nil || patched != got {
+		t.Fatalf("patched to %+v, %v", patched, err)
+	}
+
+	_, err = s.SetCacheLogs(ctx, n, 6, []model.ShardLog{{Log: one}})
+	want(t, "report for another incarnation", err, store.ErrConflict)
+	_, err = s.SetCacheLogs(ctx, n, 5, []model.ShardLog{{Log: one}, {Shard: 1, Log: one}})
+	want(t, "report another log", err, store.ErrConflict)
+	_, err = s.SetCacheLogs(ctx, n, 5, []model.ShardLog{{Shard: 2, Log: one}})
+	want(t, "report of a shard that there is not", err, store.ErrInvalid)
+	_, err = s.SetCacheLogs(ctx, name("t1", "a", "none"), 5, nil)
+	want(t, "report for no cache", err, store.ErrNotFound)
+	mustCreateStream(ctx, t, s, name("t1", "a", "stream"), 5)
+	_, err = s.SetCacheLogs(ctx, name("t1", "a", "stream"), 5, nil)
+	want(t, "report for a stream of that name", err, store.ErrNotFound)
+	memory := cache(name("t1", "a", "memory"), 7)
+	memory.InMemory = true
+	_, _, err = s.CreateCache(ctx, memory)
+	want(t, "create in memory", err, nil)
+	_, err = s.SetCacheLogs(ctx, memory.Key(), 7, []model.ShardLog{{Log: one}})
+	want(t, "report for a cache in memory", err, store.ErrConflict)
+	if stored, err := s.Cache(ctx, n); err != nil || stored != got {
+		t.Fatalf("refused reports left %+v, %v", stored, err)
+	}
+}

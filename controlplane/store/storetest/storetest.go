@@ -25,6 +25,7 @@ func Run(t *testing.T, fresh func() store.Store) {
 		{"CreateDefaultsRoutingAndComparesItOnlyWhenNamed", routingRule},
 		{"PatchChangesOnlyWhatItNames", patchNamed},
 		{"LogsAreKeptWithTheIncarnationThatTheyWereReportedFor", logsReported},
+		{"LogsOfCachesAreKeptLikeThoseOfStreams", cacheLogsReported},
 		{"ADeletedNameIsUsableAtOnceAsAnotherIncarnation", recreate},
 		{"DeleteNamespaceTakesItsContentAlongChildrenFirst", cascadeNamespace},
 		{"DeleteTenantTakesItsContentAlongChildrenFirst", cascadeTenant},

@@ -63,3 +63,58 @@ func TestAPatchKeepsTheLogs(t *testing.T) {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 }
+
+func mustCache(t *testing.T, spec CacheSpec) Cache {
+	t.Helper()
+	spec.Cache = "c"
+	c, err := spec.Record("t", "n", 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestACachesLogsAreNotedUnlessItIsInMemory(t *testing.T) {
+	c, one, two := mustCache(t, CacheSpec{Shards: ptr[uint32](2)}), LogID{1}, LogID{15: 2}
+	noted, err := c.WithLogs([]ShardLog{{Shard: 1, Log: two}})
+	if err != nil || c.Logs != "" || noted.Log(1) != two || noted.Log(0) != (LogID{}) || noted.Validate() != nil {
+		t.Fatalf("%x, %v", noted.Logs, err)
+	}
+	if again, err := noted.WithLogs(nil); err != nil || again != noted {
+		t.Fatalf("nothing reported: %x, %v", again.Logs, err)
+	}
+	if _, err := noted.WithLogs([]ShardLog{{Shard: 0, Log: one}, {Shard: 1, Log: one}}); !errors.Is(err, ErrLogDiffers) {
+		t.Errorf("another log: %v", err)
+	}
+	if _, err := noted.WithLogs([]ShardLog{{Shard: 2, Log: one}}); fieldOf(err) != "shard" || !strings.Contains(err.Error(), "the cache has 2 shards") {
+		t.Errorf("a shard that there is not: %v", err)
+	}
+	if kept, err := (CachePatch{DisplayName: ptr("x")}).Apply(noted); err != nil || kept.Logs != noted.Logs {
+		t.Errorf("a patch left %x, %v", kept.Logs, err)
+	}
+	noted.InMemory = true
+	if fieldOf(noted.Validate()) != "logs" {
+		t.Errorf("in memory with logs: %v", noted.Validate())
+	}
+	if _, err := mustCache(t, CacheSpec{InMemory: ptr(true)}).WithLogs([]ShardLog{{Log: one}}); !errors.Is(err, ErrLogDiffers) {
+		t.Errorf("a report for a cache in memory: %v", err)
+	}
+	if c.Logs = "x"; fieldOf(c.Validate()) != "logs" {
+		t.Errorf("logs of another length: %v", c.Validate())
+	}
+}
+
+// What is the default is not said, so that whoever knows of no caches in memory reads the same as before.
+func TestOnlyACacheInMemorySaysSoAndNoneItsLogs(t *testing.T) {
+	c := mustCache(t, CacheSpec{})
+	c.Logs = strings.Repeat("x", 16)
+	text, err := json.Marshal(c)
+	if err != nil || strings.Contains(string(text), "in_memory") || strings.Contains(strings.ToLower(string(text)), "logs") {
+		t.Fatalf("%s, %v", text, err)
+	}
+	var back Cache
+	text, err = json.Marshal(mustCache(t, CacheSpec{InMemory: ptr(true)}))
+	if err != nil || json.Unmarshal(text, &back) != nil || !back.InMemory {
+		t.Fatalf("%s, %v", text, err)
+	}
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/felixd/felixd/controlplane/auth"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+)
+
+// What a token grants on keys decides which watches it allows: a prefix watch needs a grant of all that begins with its prefix, and an exact
+// key grants none.
+func TestAWatchNeedsAGrantOfEverythingItCanSee(t *testing.T) {
+	key := func(k string) sessioncore.Object {
+		return sessioncore.Object{Tenant: "t1", Namespace: "ns", Name: "users", Key: k}
+	}
+	prefix := func(p string) sessioncore.Object {
+		return sessioncore.Object{Tenant: "t1", Namespace: "ns", Name: "users", Prefix: p, HasPrefix: true}
+	}
+	for _, c := range []struct {
+		grant  string
+		object sessioncore.Object
+		want   bool
+	}{
+		{"cache.read:cache:t1/ns/users", prefix(""), true},
+		{"cache.read:cache:t1/ns/users", prefix("a"), true},
+		{"cache.read:cache:t1/ns/users", key("a"), true},
+		{"cache.read:cache:t1/ns/users/a*", prefix("ab"), true},
+		{"cache.read:cache:t1/ns/users/a*", prefix("a"), true},
+		{"cache.read:cache:t1/ns/users/a*", key("abc"), true},
+		{"cache.read:cache:t1/ns/users/a*", prefix(""), false},
+		{"cache.read:cache:t1/ns/users/a*", prefix("b"), false},
+		{"cache.read:cache:t1/ns/users/ab", key("ab"), true},
+		{"cache.read:cache:t1/ns/users/ab", prefix("ab"), false},
+		{"cache.write:cache:t1/ns/users", prefix(""), false},
+	} {
+		p, err := auth.ParsePermissions("t1", []string{c.grant})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (grants{&auth.Principal{Tenant: "t1", Permissions: p}}).Allows(sessioncore.ActionCacheRead, c.object); got != c.want {
+			t.Errorf("%s on %+v: %v, want %v", c.grant, c.object, got, c.want)
+		}
+	}
+}
