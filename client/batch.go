@@ -76,11 +76,15 @@ func decodeMessage(op string, payload []byte) (batch, error) {
 	case *wire.EventBatchMessage:
 		return regionBatch(m.Records, m.BaseOffset, len(payload)), nil
 	case *wire.ShardMoved:
-		return batch{}, &ShardMovedError{Op: op, ResumeFrom: m.ResumeFrom, NodeID: m.NodeID.V, Addr: m.Addr.V, Generation: m.Generation}
+		return batch{}, movedError(op, m)
 	case *wire.SubscriptionLagged:
 		return batch{}, &SubscriptionLaggedError{Op: op, ResumeFrom: m.ResumeFrom}
 	}
 	return batch{}, refusalOf(op, m)
+}
+
+func movedError(op string, m *wire.ShardMoved) error {
+	return &ShardMovedError{Op: op, ResumeFrom: m.ResumeFrom, NodeID: m.NodeID.V, Addr: m.Addr.V, Generation: m.Generation}
 }
 
 func regionBatch(region wire.Region, base wire.Opt[id.Offset], bytes int) batch {

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,11 +16,9 @@ func (c *Client) CachePut(ctx context.Context, namespace, cache, key string, val
 		return err
 	}
 	put := &wire.CachePut{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, Value: value}
-	switch {
-	case ttl < 0:
-		return &ArgumentError{Op: op.String(), Argument: "ttl", Problem: fmt.Sprintf("is %v; use a positive one, or 0 for none", ttl)}
-	case ttl > 0:
-		put.TTLMillis = wire.Some(uint64((ttl-1)/time.Millisecond) + 1)
+	var err error
+	if put.TTLMillis, err = op.lifetime(ttl); err != nil {
+		return err
 	}
 	answer, err := c.cacheRequest(ctx, &cacheCall{op: op, bytes: len(value), message: func(requestID uint64) wire.Message {
 		put.RequestID = wire.Some(requestID)
@@ -43,16 +40,10 @@ func (c *Client) CacheGet(ctx context.Context, namespace, cache, key string) (va
 	if err := op.check(); err != nil {
 		return nil, false, err
 	}
-	get := func() error {
-		value, found, err = c.cacheValue(ctx, &cacheCall{op: op, read: true, message: func(requestID uint64) wire.Message {
-			return &wire.CacheGet{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
-		}})
-		return err
-	}
-	if err = get(); errors.Is(err, ErrConnectionLost) && ctx.Err() == nil { // a read may be asked again, once
-		err = get()
-	}
-	return value, found, err
+	answer, err := c.cacheRead(ctx, op, 0, "", func(requestID uint64) wire.Message {
+		return &wire.CacheGet{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
+	})
+	return valueOf(op, answer, err)
 }
 
 // CacheDelete removes a value and returns it; found is false when there was none. When ctx ends or the connection is lost
@@ -62,9 +53,10 @@ func (c *Client) CacheDelete(ctx context.Context, namespace, cache, key string) 
 	if err := op.check(); err != nil {
 		return nil, false, err
 	}
-	return c.cacheValue(ctx, &cacheCall{op: op, needs: wire.FeatureCacheDelete, message: func(requestID uint64) wire.Message {
+	answer, err := c.cacheRequest(ctx, &cacheCall{op: op, needs: wire.FeatureCacheDelete, feature: "cache_delete", message: func(requestID uint64) wire.Message {
 		return &wire.CacheDelete{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
 	}})
+	return valueOf(op, answer, err)
 }
 
 // cacheOp is what is tried, in words.
@@ -87,4 +79,15 @@ func (o cacheOp) check() error {
 		return bad("key", problem)
 	}
 	return nil
+}
+
+// lifetime is a time to live as it travels, rounded up to milliseconds; unset for 0.
+func (o cacheOp) lifetime(ttl time.Duration) (wire.Opt[uint64], error) {
+	switch {
+	case ttl < 0:
+		return wire.Opt[uint64]{}, &ArgumentError{Op: o.String(), Argument: "ttl", Problem: fmt.Sprintf("is %v; use a positive one, or 0 for none", ttl)}
+	case ttl == 0:
+		return wire.Opt[uint64]{}, nil
+	}
+	return wire.Some(uint64((ttl-1)/time.Millisecond) + 1), nil
 }

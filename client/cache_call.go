@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/wire"
@@ -13,6 +14,7 @@ type cacheCall struct {
 	read    bool
 	bytes   int // of the value in it
 	needs   wire.Features
+	feature string // what is missing when the broker does not offer that
 	message func(requestID uint64) wire.Message
 
 	set     *laneSet
@@ -24,7 +26,7 @@ type cacheCall struct {
 // encode makes the frame.
 func (k *cacheCall) encode(l *lane, id uint64, out *outbox) error {
 	if !l.control.grant.Features.Has(k.needs) {
-		return &UnsupportedError{Op: k.op.String(), Feature: "cache_delete"}
+		return &UnsupportedError{Op: k.op.String(), Feature: k.feature}
 	}
 	return out.takeJSON(k.op.String, k.message(id), l.client.opts.MaxFrameBytes)
 }
@@ -42,17 +44,38 @@ func (k *cacheCall) frameBytes() int64 {
 	return int64(smallMessage + len(k.op.namespace) + len(k.op.cache) + len(k.op.key) + (k.bytes+2)/3*4)
 }
 
-// cacheValue is a request that is answered by a value or the lack of one.
-func (c *Client) cacheValue(ctx context.Context, k *cacheCall) ([]byte, bool, error) {
-	answer, err := c.cacheRequest(ctx, k)
+// cacheRead is a request that changes nothing: when its connection is lost it is sent again, once.
+func (c *Client) cacheRead(ctx context.Context, op cacheOp, needs wire.Features, feature string, message func(requestID uint64) wire.Message) (wire.Message, error) {
+	read := func() (wire.Message, error) {
+		return c.cacheRequest(ctx, &cacheCall{op: op, read: true, needs: needs, feature: feature, message: message})
+	}
+	answer, err := read()
+	if errors.Is(err, ErrConnectionLost) && ctx.Err() == nil {
+		answer, err = read()
+	}
+	return answer, err
+}
+
+// valueOf takes the answer of a request that is answered by a value or the lack of one.
+func valueOf(op cacheOp, answer wire.Message, err error) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
 	m, ok := answer.(*wire.CacheValue)
 	if !ok {
-		return nil, false, refusalOf(k.op.String(), answer)
+		return nil, false, refusalOf(op.String(), answer)
 	}
 	return m.Value.V, m.Value.Set, nil
+}
+
+// unlessUnknown is refusalOf for a request that must not be made twice: an answer that does not say what became of it is an
+// *OutcomeUnknownError.
+func unlessUnknown(op string, answer wire.Message) error {
+	err := refusalOf(op, answer)
+	if decided(err) {
+		return err
+	}
+	return &OutcomeUnknownError{Op: op, Err: err}
 }
 
 // cacheRequest sends one request on the least busy lane and waits for its answer.

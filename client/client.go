@@ -34,6 +34,7 @@ type Client struct {
 	entry     *target
 	owners    owners
 	streams   streams
+	watched   streams // caches, of which only routes are known
 	budget    *byteBudget
 	chunks    chunkPool
 	turn      atomic.Uint64 // of RoundRobin
@@ -81,6 +82,7 @@ func newClient(o Options) (*Client, error) {
 		opts: o, tenant: []byte(o.TenantID), offer: o.offer(), tls: tlsConfig,
 		seeds:   seeds{configured: slices.Clone(o.Addrs)},
 		streams: streams{seed: maphash.MakeSeed()},
+		watched: streams{seed: maphash.MakeSeed()},
 		budget:  newByteBudget(o.PublishInflightBytes),
 		chunks:  chunkPool{bytes: o.PublishChunkBytes},
 		now:     time.Now,

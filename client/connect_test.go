@@ -33,8 +33,9 @@ func TestConnectOffersOnlyWhatTheClientCanReadAndUse(t *testing.T) {
 	if offer.Flags&^wire.KnownFlags != 0 || offer.Flags&(wire.FlagEventPublisher|wire.FlagEventTimestamps) != 0 {
 		t.Fatalf("flags offered: %s", offer.Flags)
 	}
-	if !offer.Features.Has(wire.FeatureErrorCodes|wire.FeaturePublishPipeline|wire.FeatureShardMoved) ||
-		offer.Features&(wire.FeatureConsumerGroup|wire.FeatureCounters|wire.FeatureCacheWatch) != 0 {
+	if !offer.Features.Has(wire.FeatureErrorCodes|wire.FeaturePublishPipeline|wire.FeatureShardMoved|wire.FeatureCacheConditional) ||
+		!offer.Features.Has(wire.FeatureCacheWatch|wire.FeatureCacheWatchRetained|wire.FeatureCounters) ||
+		offer.Features&(wire.FeatureConsumerGroup|wire.FeatureGroupAdmin) != 0 {
 		t.Fatalf("features offered: %#x", offer.Features)
 	}
 }

@@ -75,6 +75,9 @@ func (c *Client) CacheShards(ctx context.Context, namespace, cache string) (uint
 	if err := echoes(op, requestID, view.RequestID); err != nil {
 		return 0, err
 	}
+	if view.Shards > wire.MaxShardOwners { // as of a stream
+		return 0, &ProtocolError{Op: op, What: fmt.Sprintf("said the cache has %d shards", view.Shards)}
+	}
 	if view.Shards == 0 {
 		return 0, fmt.Errorf("%s: the cache is %w", op, ErrNotFound)
 	}

@@ -15,7 +15,10 @@
 //     offsets none is missing and none comes twice; on in-memory streams Event.Gap marks where some may be missing.
 //   - Position and Positions are where to go on in another process: the offset after the last event returned. An offset that
 //     retention dropped, or that is past the end, is a *CursorError that names the nearest one, never silently another.
-//   - PublishIf, Commit and CommitIf take effect once or not at all; without an answer the error matches ErrOutcomeUnknown.
+//   - PublishIf, Commit, CommitIf, CachePutIf, CacheDeleteIf and CounterAdd take effect once or not at all; without an answer the
+//     error matches ErrOutcomeUnknown.
+//   - A cache watch hands out each change of a shard once, in order, and goes on by itself like a subscription. Where the broker
+//     no longer has what it missed, it is told so, and gets the current values instead: see ItemSnapshot.
 //   - A slow reader makes the client stop reading, unless its policy is QueueDropNew, which counts what it drops. A canceled
 //     context loses no event; the next call returns it.
 //   - Byte slices passed in are not kept after the call returns, and byte slices returned belong to the caller.
@@ -36,7 +39,8 @@
 //
 // (1) Refused by a remembered owner of the shard, Publish sends once more through the entry; PublishAsync and Batcher keep no
 // copy and do not. (2) Up to three hops, never twice to one broker. (3) After the pause the broker asks for, and not_found
-// only for five seconds. A cache read whose connection was lost is asked once more; a cache write never.
+// only for five seconds. A cache read, or that of a counter, whose connection was lost is asked once more; a cache write or an
+// addition to a counter never. WatchCache is repeated as Subscribe is.
 //
 // A Producer repeats like PublishAtLeastOnce, by time only: see ProducerOptions.Patience. Read, OffsetForTime and StateGet are
 // questions. PublishIf and Commit are repeated, and redirects followed, while the broker says that nothing happened, and returned

@@ -219,6 +219,113 @@ func ExampleClient_CachePut() {
 	// false <nil>
 }
 
+// Of those who want to be the one, one is.
+func ExampleClient_CachePutIf() {
+	ctx := context.Background()
+	c, done := connect(ctx)
+	defer done()
+
+	for _, worker := range []string{"first", "second"} {
+		lock, err := c.CachePutIf(ctx, "shop", "sessions", "nightly-report", []byte(worker), client.IfAbsent(), time.Minute)
+		switch {
+		case errors.Is(err, client.ErrOutcomeUnknown):
+			fmt.Println("it may be ours: read it with CacheGetVersion")
+		case err != nil:
+			log.Fatal(err)
+		default:
+			fmt.Println(worker, lock.Applied)
+		}
+	}
+	held, err := c.CacheGetVersion(ctx, "shop", "sessions", "nightly-report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	released, err := c.CacheDeleteIf(ctx, "shop", "sessions", "nightly-report", held.Version) // not what somebody else put since
+	fmt.Printf("%s %v %v\n", held.Value, released.Applied, err)
+	// Output:
+	// first true
+	// second false
+	// first true <nil>
+}
+
+func ExampleClient_CounterAdd() {
+	ctx := context.Background()
+	c, done := connect(ctx)
+	defer done()
+
+	for range 3 {
+		sum, err := c.CounterAdd(ctx, "shop", "sessions", "visits", 2)
+		if errors.Is(err, client.ErrOutcomeUnknown) {
+			log.Print("it may have been added; adding again may count twice")
+			continue
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(sum)
+	}
+	_, found, err := c.CounterGet(ctx, "shop", "sessions", "never written")
+	fmt.Println(found, err)
+	// Output:
+	// 2
+	// 4
+	// 6
+	// false <nil>
+}
+
+// A copy of a cache that is kept up to date: current values first, then each change. The client goes on by itself after
+// lost connections, restarts and moves; where it cannot go on from where it was, a snapshot replaces what was known.
+func ExampleClient_WatchCache() {
+	ctx := context.Background()
+	c, done := connect(ctx)
+	defer done()
+
+	for _, name := range []string{"alice", "bob"} {
+		if err := c.CachePut(ctx, "shop", "sessions", name, []byte("1 item"), 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+	w, err := c.WatchCache(ctx, "shop", "sessions", client.WatchOptions{Retained: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer w.Close()
+	if _, _, err := c.CacheDelete(ctx, "shop", "sessions", "bob"); err != nil {
+		log.Fatal(err)
+	}
+
+	known := map[uint32]map[string]string{} // by shard
+	for bobLeft := false; !bobLeft; {
+		item, err := w.NextItem(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch change := item.Change; item.Kind {
+		case client.ItemSnapshot: // what is not in it is gone
+			known[item.Shard] = map[string]string{}
+			fmt.Println("values to come:", item.Count)
+		case client.ItemSnapshotEnd:
+			fmt.Println(known[item.Shard])
+		case client.ItemEvent:
+			if change.Deleted {
+				delete(known[item.Shard], change.Key)
+				bobLeft = change.Key == "bob"
+			} else {
+				known[item.Shard][change.Key] = string(change.Value)
+			}
+		case client.ItemShardLost, client.ItemShardMoved: // the client is about to go on
+			log.Printf("shard %d: %v", item.Shard, item.Err)
+		case client.ItemShardEnded:
+			log.Fatalf("shard %d ended: %v", item.Shard, item.Err)
+		}
+	}
+	fmt.Println(known[0], "from here on:", w.Positions())
+	// Output:
+	// values to come: 2
+	// map[alice:1 item bob:1 item]
+	// map[alice:1 item] from here on: map[0:3]
+}
+
 // A TokenSource keeps the token fresh: a program says how to get one, and how long it is good.
 func ExampleNewTokenSource() {
 	ctx := context.Background()

@@ -2,12 +2,14 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"testing"
 
 	"github.com/felixd/felixd/client/testbroker"
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // FuzzEventFrames: whatever a broker puts on an event stream, the client returns events or an error of its own types,
@@ -45,6 +47,55 @@ func FuzzEventFrames(f *testing.F) {
 			}
 			if popped != events.count {
 				t.Fatalf("%d events came out of a batch of %d", popped, events.count)
+			}
+		}
+	})
+}
+
+// FuzzWatchFrames: whatever a broker puts on the event stream of a watch, changes come in the order of their offsets, the values
+// of a counted snapshot are as many as were said, and it ends with an error of the client's own types.
+func FuzzWatchFrames(f *testing.F) {
+	value := func(key string, at id.Offset) *wire.CacheEvent {
+		return &wire.CacheEvent{Key: key, Value: wire.Some([]byte("v")), Offset: at, ExpiresAtMillis: 1 << 63}
+	}
+	for _, m := range []wire.Message{value("k", 3), value("k", 7), value("x", 8), &wire.CacheEvent{Key: "k", Offset: 9},
+		&wire.CacheWatchLagged{ResumeFrom: 4}, &wire.ShardMoved{}, &wire.ErrorAnswer{}, &wire.Topology{}} {
+		frame := wire.AppendJSONFrame(nil, m)
+		f.Add(false, uint64(2), append(frame, frame...))
+		f.Add(true, uint64(1), append(frame, wire.AppendJSONFrame(nil, value("k", 11))...))
+	}
+	f.Fuzz(func(t *testing.T, counted bool, left uint64, b []byte) {
+		s := newWatchSource(&Client{closing: context.Background()}, "ns", "c", 0, &WatchOptions{Prefix: "k"})
+		defer s.cancel()
+		s.installSnapshot(&opened{snap: &snapshot{frontier: 7, counted: counted, left: left}})
+		frames := newEventReader(bytes.NewReader(b), wire.MaxPayload)
+		var values uint64
+		for due := id.Offset(7); ; {
+			header, payload, err := frames.next()
+			var p piece
+			var ok bool
+			if err == nil {
+				p, ok, err = s.topic.take(s, nil, header, payload)
+			}
+			if err != nil {
+				return
+			}
+			given := s.ahead
+			if s.ahead = nil; ok {
+				given = append(given, p)
+			}
+			for _, p := range given {
+				switch change := p.item.Change; {
+				case p.item.Kind != ItemEvent:
+				case change.Retained:
+					if values++; counted && values > left || change.Offset >= 7 {
+						t.Fatalf("value %d of %d: %+v", values, left, change)
+					}
+				case change.Offset < due:
+					t.Fatalf("%+v, when %v was due", change, due)
+				default:
+					due = change.Offset.Add(1)
+				}
 			}
 		}
 	})

@@ -16,11 +16,19 @@ const (
 	ItemShardRecovered
 	// ItemShardEnded: a shard is read no more. Err says why; it is nil when the broker ended it in order.
 	ItemShardEnded
+	// ItemSnapshot, of a cache watch: the current values of a shard come next, of which CacheItem.Count says how many. With
+	// Resnapshot they replace what was known of the shard, since changes are missing: the broker no longer has them, or an
+	// earlier snapshot broke off. Keys that are not among them when ItemSnapshotEnd comes are gone; the watch does not know
+	// which those are.
+	ItemSnapshot
+	// ItemSnapshotEnd, of a cache watch: all values of the snapshot have come, and changes follow. Of a snapshot that is not
+	// counted (by a broker that does not offer Retained) it comes with the next change.
+	ItemSnapshotEnd
 )
 
 // String is the name of the kind.
 func (k ItemKind) String() string {
-	names := [...]string{"event", "shard_lost", "shard_moved", "shard_recovered", "shard_ended"}
+	names := [...]string{"event", "shard_lost", "shard_moved", "shard_recovered", "shard_ended", "snapshot", "snapshot_end"}
 	if int(k) < len(names) {
 		return names[k]
 	}

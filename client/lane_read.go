@@ -75,6 +75,10 @@ func (l *lane) takeCache(m wire.Message) error {
 	switch m := m.(type) {
 	case *wire.CacheOK:
 		return l.answer(m.RequestID, reply{msg: m})
+	case *wire.CacheConditionResult:
+		return l.answer(m.RequestID, reply{msg: m})
+	case *wire.CounterValue:
+		return l.answer(m.RequestID, reply{msg: m})
 	case *wire.CacheValue:
 		if m.RequestID.Set {
 			return l.answer(m.RequestID.V, reply{msg: m})

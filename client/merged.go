@@ -2,11 +2,9 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/felixd/felixd/wire/id"
@@ -18,63 +16,14 @@ import (
 type MergedSubscription struct {
 	op     string
 	shards []*Subscription
-	pieces chan mergedPiece // unbuffered: a piece is with its goroutine or with the caller, never between
-	over   chan struct{}    // closed when all goroutines have ended
+	merger *merger
 
 	positions []position // by shard
 
-	ctx    context.Context
-	cancel context.CancelFunc
 	closed atomic.Bool
 
 	turn  chan struct{} // the right to take events; the field below belongs to its holder
 	batch batch
-}
-
-// mergedPiece is a piece of one shard, or with ended its end.
-type mergedPiece struct {
-	piece
-	shard uint32
-	ended bool
-}
-
-// run starts the readers. They end with their shard, with Close, or with the client.
-func (m *MergedSubscription) run(c *Client) error {
-	m.ctx, m.cancel = context.WithCancel(c.closing)
-	var readers sync.WaitGroup
-	readers.Add(len(m.shards))
-	for _, s := range m.shards {
-		if !c.life.spawn(func() { defer readers.Done(); m.forward(s) }) {
-			m.cancel()
-			return closedError(m.op)
-		}
-	}
-	if !c.life.spawn(func() { readers.Wait(); close(m.over) }) {
-		m.cancel()
-		return closedError(m.op)
-	}
-	return nil
-}
-
-// forward hands the pieces of one shard over until it ends, and then its end.
-func (m *MergedSubscription) forward(s *Subscription) {
-	for ended := false; !ended; {
-		p, err := s.feed.pull(m.ctx)
-		if m.ctx.Err() != nil {
-			return
-		}
-		if ended = err != nil; ended {
-			p = piece{kind: ItemShardEnded}
-			if err != io.EOF {
-				p.err = err
-			}
-		}
-		select {
-		case m.pieces <- mergedPiece{piece: p, shard: s.source.shard, ended: ended}:
-		case <-m.ctx.Done():
-			return
-		}
-	}
 }
 
 // Shards is how many shards are read.
@@ -119,15 +68,15 @@ func (m *MergedSubscription) NextItem(ctx context.Context) (Item, error) {
 			return Item{Shard: e.Shard, Event: e}, nil
 		}
 		select {
-		case p := <-m.pieces:
+		case p := <-m.merger.pieces:
 			if p.kind != ItemEvent {
 				return Item{Kind: p.kind, Shard: p.shard, Err: p.err, Exact: p.exact}, nil
 			}
 			m.batch = p.batch
 		case <-ctx.Done():
 			return Item{}, m.interrupted(ctx)
-		case <-m.over:
-			if m.ctx.Err() == nil {
+		case <-m.merger.over:
+			if m.merger.ctx.Err() == nil {
 				return Item{}, io.EOF
 			}
 			return Item{}, m.closedError()
@@ -163,18 +112,7 @@ func (m *MergedSubscription) Next(ctx context.Context) (Event, error) {
 // Events iterates over the events of all shards until all have ended, ctx ends, or the subscription is closed. The end of
 // one shard is one pair with a *ShardError, after which the iteration goes on.
 func (m *MergedSubscription) Events(ctx context.Context) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		for {
-			e, err := m.Next(ctx)
-			if err == io.EOF {
-				return
-			}
-			var shard *ShardError
-			if !yield(e, err) || err != nil && !errors.As(err, &shard) {
-				return
-			}
-		}
-	}
+	return eachUntilEnd(func() (Event, error) { return m.Next(ctx) })
 }
 
 // Close ends all subscriptions and returns when nothing of them runs any more. Closing again does nothing.
@@ -182,9 +120,9 @@ func (m *MergedSubscription) Close() {
 	if m.closed.Swap(true) {
 		return
 	}
-	m.cancel()
+	m.merger.cancel()
 	for _, s := range m.shards {
 		s.Close()
 	}
-	<-m.over
+	<-m.merger.over
 }

@@ -190,7 +190,8 @@ func (o Options) offer() wire.Offer {
 		wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
 		wire.FeatureShardMoved | wire.FeatureSubscriptionLagged | wire.FeatureSubscribeQueue | wire.FeatureCacheDelete |
 		wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional | wire.FeatureAtomicCommit |
-		wire.FeatureStreamRead | wire.FeatureRecordTimestamps
+		wire.FeatureStreamRead | wire.FeatureRecordTimestamps |
+		wire.FeatureCacheConditional | wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
 	if o.AckOnCommit {
 		features |= wire.FeatureAckOnCommit
 	}

@@ -19,20 +19,24 @@ type piece struct {
 	batch batch // ItemEvent
 	err   error // what happened, with the kinds that are a loss
 	exact bool  // ItemShardRecovered
+
+	item *CacheItem          // of a cache watch, instead of the rest
+	at   wire.Opt[id.Offset] // of a cache watch: where to go on after this
 }
 
 // source takes batches of one shard off an event stream, and off another one when that ended and the policy says to go on.
 // It reads only when it is asked to. One goroutine pulls at a time; stop may run beside it.
 type source struct {
-	client  *Client
-	op      string
-	shard   uint32
-	message wire.Subscribe // without its start
-	route   *route
-	resume  Resume
-	whole   bool // part of a whole stream: an end without a reason counts as a loss
-	ctx     context.Context
-	cancel  context.CancelFunc // ends everything of this source
+	client *Client
+	op     string
+	shard  uint32
+	topic  topic
+	sparse bool // offsets between events may belong to others: where the broker says to go on counts
+	route  *route
+	resume Resume
+	whole  bool // part of a whole stream: an end without a reason counts as a loss
+	ctx    context.Context
+	cancel context.CancelFunc // ends everything of this source
 
 	mu      sync.Mutex // of the next two
 	stream  *opened    // ended ones stay until there is another
@@ -47,20 +51,23 @@ type source struct {
 	fruitless int       // event streams in a row that brought nothing
 	since     time.Time // when the current one was opened
 	brought   bool      // it brought events
+	snap      *snapshot // under way: what is known of the topic is not whole
+	anew      bool      // the next change is the first of a snapshot that replaces what was known, or after it
+	ahead     []piece   // to be handed out first: what a frame brought besides, two at most
 	end       error     // why there are no more events
 }
 
 func newSource(c *Client, op, namespace, stream string, o SubscribeOptions, whole bool) *source {
-	s := &source{
-		client: c, op: op, shard: o.Shard, resume: o.Resume, whole: whole,
-		message: wire.Subscribe{TenantID: c.opts.TenantID, Namespace: namespace, Stream: stream},
-		route:   c.streams.entry(namespace, stream).route(o.Shard),
-	}
+	t := &streamTopic{wire.Subscribe{TenantID: c.opts.TenantID, Namespace: namespace, Stream: stream}}
 	if o.Shard != 0 {
-		s.message.Shard = wire.Some(o.Shard)
+		t.message.Shard = wire.Some(o.Shard)
 	}
 	if o.QueueCapacity != 0 {
-		s.message.QueueCapacity = wire.Some(o.QueueCapacity)
+		t.message.QueueCapacity = wire.Some(o.QueueCapacity)
+	}
+	s := &source{
+		client: c, op: op, shard: o.Shard, resume: o.Resume, whole: whole, topic: t,
+		route: c.streams.entry(namespace, stream).route(o.Shard),
 	}
 	s.ctx, s.cancel = context.WithCancel(c.closing)
 	return s
@@ -81,6 +88,7 @@ func (s *source) install(o *opened) bool {
 		s.next = max(s.next, start.V)
 	}
 	s.live = o.accepted.LiveOffset.V
+	s.installSnapshot(o)
 	return true
 }
 
@@ -140,6 +148,10 @@ func (s *source) step(ctx context.Context) (p piece, ok bool, err error) {
 		p, ok = s.awaitResumption(ctx)
 		return p, ok, nil
 	}
+	if len(s.ahead) > 0 {
+		p, s.ahead = s.ahead[0], s.ahead[1:]
+		return p, true, nil
+	}
 	o := s.current()
 	header, payload, err := o.events.read(ctx)
 	switch {
@@ -150,11 +162,7 @@ func (s *source) step(ctx context.Context) (p piece, ok bool, err error) {
 		return piece{}, false, s.lost(err)
 	}
 	s.client.stats.framesIn.Add(1)
-	b, err := decodeEvents(s.op, o.events.id, header, payload)
-	if err == nil {
-		err = s.place(&b)
-	}
-	return piece{batch: b}, err == nil, err
+	return s.topic.take(s, o, header, payload)
 }
 
 // place notes how far a batch reaches.

@@ -13,6 +13,8 @@ type opened struct {
 	events   *eventStream
 	link     *link
 	accepted wire.Subscribed
+	snap     *snapshot // comes first; nil for none
+	retained bool      // the broker serves current values with their count
 	released atomic.Bool
 }
 
@@ -54,33 +56,46 @@ func (s *source) begin(ctx context.Context, namespace, stream string, from Start
 	return s.open(ctx, At(at).start)
 }
 
-// open is one try to subscribe, wherever redirects lead.
+// open is one try to subscribe, wherever redirects lead. A snapshot whose end cannot be told is asked for in the way that
+// has it counted, where the broker serves that.
 func (s *source) open(ctx context.Context, from wire.Start) (*opened, error) {
-	message := s.message
-	if from.Kind != wire.StartLatest {
-		message.Start = wire.Some(from)
-	}
 	var o *opened
-	err := s.client.follow(ctx, s.route, func(t *target) (err error) {
-		o, err = s.client.subscribeAt(ctx, t, s.op, &message)
-		return err
-	})
+	try := func() error {
+		return s.client.follow(ctx, s.route, func(t *target) (err error) {
+			o, err = s.openAt(ctx, t, from)
+			return err
+		})
+	}
+	err := try()
+	if err == nil && o.snap != nil && !o.snap.counted && o.retained {
+		back := o.snap.back
+		o.stop()
+		from = wire.Start{Kind: wire.StartEarliest}
+		if err = try(); err == nil {
+			o.snap.back, o.snap.replaces = back, true
+		}
+	}
 	return o, err
 }
 
-// subscribeAt is the request on a stream of its own, then the event stream the broker opens.
-func (c *Client) subscribeAt(ctx context.Context, t *target, op string, message *wire.Subscribe) (*opened, error) {
-	control, err := c.openControl(ctx, t.eventLinks, op, len(message.Namespace)+len(message.Stream)+smallMessage)
+// openAt is the request on a stream of its own, then the event stream the broker opens.
+func (s *source) openAt(ctx context.Context, t *target, from wire.Start) (*opened, error) {
+	c, op, request := s.client, s.op, s.topic.request(from)
+	control, err := c.openControl(ctx, t.eventLinks, op, request.bytes+smallMessage)
 	if err != nil {
 		return nil, err
 	}
 	defer control.finish()
-	if message.QueueCapacity.Set && !control.grant.Features.Has(wire.FeatureSubscribeQueue) {
-		return nil, &UnsupportedError{Op: op, Feature: "a queue capacity on subscribe"}
+	if !control.grant.Features.Has(request.needs) {
+		return nil, &UnsupportedError{Op: op, Feature: request.feature}
 	}
-	var accepted *wire.Subscribed
-	err = c.exchange(ctx, control, op, func() (err error) {
-		accepted, err = askSubscribe(control, op, message)
+	o := &opened{link: control.link, retained: control.grant.Features.Has(wire.FeatureCacheWatchRetained)}
+	err = c.exchange(ctx, control, op, func() error {
+		answer, err := askOnce(control, op, request.message)
+		if err != nil {
+			return err
+		}
+		o.accepted, o.snap, err = s.topic.accept(op, from, answer)
 		return err
 	})
 	if err != nil {
@@ -88,7 +103,7 @@ func (c *Client) subscribeAt(ctx context.Context, t *target, op string, message 
 	}
 	waiting, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
 	defer cancel()
-	events, err := control.link.events.claim(waiting, op, accepted.SubscriptionID)
+	o.events, err = control.link.events.claim(waiting, op, o.accepted.SubscriptionID)
 	switch {
 	case err == nil:
 	case ctx.Err() == nil && waiting.Err() != nil:
@@ -98,23 +113,16 @@ func (c *Client) subscribeAt(ctx context.Context, t *target, op string, message 
 	}
 	control.link.busy.Add(1)
 	control.link.pulse.listen()
-	return &opened{events: events, link: control.link, accepted: *accepted}, nil
+	return o, nil
 }
 
-func askSubscribe(control *control, op string, message *wire.Subscribe) (*wire.Subscribed, error) {
+// askOnce sends the only request of a stream and reads its answer.
+func askOnce(control *control, op string, message wire.Message) (wire.Message, error) {
 	if err := control.send(message); err != nil {
 		return nil, err
 	}
 	if err := control.stream.Close(); err != nil { // no further request comes on this stream
 		return nil, err
 	}
-	answer, err := control.receive(op)
-	if err != nil {
-		return nil, err
-	}
-	accepted, ok := answer.(*wire.Subscribed)
-	if !ok {
-		return nil, refusalOf(op, answer)
-	}
-	return accepted, nil
+	return control.receive(op)
 }

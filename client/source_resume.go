@@ -61,6 +61,8 @@ func (s *source) plan(lost error) *resuming {
 	var refused *BrokerError
 	tail := s.resume == ResumeTail
 	switch {
+	case errors.As(lost, &lagged) && s.sparse:
+		s.placed, s.next = true, max(s.next, lagged.ResumeFrom)
 	case errors.As(lost, &lagged):
 		s.startAt(lagged.ResumeFrom)
 	case errors.As(lost, &moved):
@@ -75,6 +77,8 @@ func (s *source) plan(lost error) *resuming {
 		return nil
 	}
 	switch {
+	case s.snap != nil: // what came of it cannot be gone on from
+		return &resuming{lost: lost, from: s.snap.again, done: make(chan struct{})}
 	case s.placed:
 		return &resuming{lost: lost, from: wire.Start{Kind: wire.StartOffset, Offset: s.next}, exact: true, done: make(chan struct{})}
 	case tail:
@@ -82,6 +86,9 @@ func (s *source) plan(lost error) *resuming {
 	}
 	return nil
 }
+
+// errSnapshotCut is why a watch cannot go on: part of a snapshot was returned, and the broker offers no other.
+var errSnapshotCut = errors.New("the broker began to send current values, and now has changes instead: watch again with Retained")
 
 // startAt is where to go on if nothing was delivered yet.
 func (s *source) startAt(offset id.Offset) {
@@ -115,6 +122,11 @@ func (s *source) run(r *resuming) {
 		o, err = s.open(s.ctx, r.from)
 		return err
 	})
+	if r.err == nil && s.snap != nil && o.snap == nil {
+		o.stop()
+		r.err = errSnapshotCut
+		return
+	}
 	if r.err == nil && !s.install(o) {
 		r.err = s.over()
 	}
@@ -134,7 +146,11 @@ func (s *source) awaitResumption(ctx context.Context) (p piece, ok bool) {
 	case r.err == nil:
 		s.gap = s.gap || !r.exact
 		s.client.stats.resumes.Add(1)
-		return piece{kind: ItemShardRecovered, exact: r.exact}, true
+		p = piece{kind: ItemShardRecovered, exact: r.exact && s.snap == nil && len(s.ahead) == 0}
+		if p.exact && s.placed {
+			p.at = wire.Some(s.next)
+		}
+		return p, true
 	case s.over() != nil: // the next look at it tells
 	case errors.As(r.err, &cursor):
 		s.end = r.err

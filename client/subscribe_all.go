@@ -50,14 +50,15 @@ func (c *Client) SubscribeAll(ctx context.Context, namespace, stream string, o S
 		return nil, err
 	}
 	m := &MergedSubscription{
-		op: op, shards: subs, pieces: make(chan mergedPiece), over: make(chan struct{}),
-		positions: make([]position, len(subs)), turn: make(chan struct{}, 1),
+		op: op, shards: subs, positions: make([]position, len(subs)), turn: make(chan struct{}, 1),
 	}
 	m.turn <- struct{}{}
+	feeds := make([]shardFeed, len(subs))
 	for i, s := range subs {
 		m.positions[i].begin(&s.accepted)
+		feeds[i] = shardFeed{shard: uint32(i), feed: s.feed}
 	}
-	if err := m.run(c); err != nil {
+	if m.merger, err = startMerger(c, op, feeds); err != nil {
 		closeAll(subs)
 		return nil, err
 	}
@@ -67,28 +68,44 @@ func (c *Client) SubscribeAll(ctx context.Context, namespace, stream string, o S
 // subscribeEach opens all shards or none.
 func (c *Client) subscribeEach(ctx context.Context, op, namespace, stream string, count uint32, o *SubscribeAllOptions) ([]*Subscription, error) {
 	subs := make([]*Subscription, count)
-	errs := make([]error, count)
+	shards := make([]uint32, count)
+	for i := range shards {
+		shards[i] = uint32(i)
+	}
+	err := eachShard(op, shards, func(i int) (err error) {
+		subs[i], err = c.openSubscription(ctx, namespace, stream, o.of(shards[i]), true)
+		return err
+	})
+	if err != nil {
+		closeAll(subs)
+		return nil, err
+	}
+	return subs, nil
+}
+
+// eachShard opens shards, up to openersMax at once. open gets the index of a shard; those that fail are a *SubscribeAllError.
+func eachShard(op string, shards []uint32, open func(i int) error) error {
+	errs := make([]error, len(shards))
 	room := make(chan struct{}, openersMax)
 	var openers sync.WaitGroup
-	for i := range subs {
+	for i := range shards {
 		room <- struct{}{}
 		openers.Go(func() {
 			defer func() { <-room }()
-			subs[i], errs[i] = c.openSubscription(ctx, namespace, stream, o.of(uint32(i)), true)
+			errs[i] = open(i)
 		})
 	}
 	openers.Wait()
 	failed := &SubscribeAllError{Op: op}
 	for i, err := range errs {
 		if err != nil {
-			failed.Shards = append(failed.Shards, &ShardError{Shard: uint32(i), Err: err})
+			failed.Shards = append(failed.Shards, &ShardError{Shard: shards[i], Err: err})
 		}
 	}
 	if len(failed.Shards) > 0 {
-		closeAll(subs)
-		return nil, failed
+		return failed
 	}
-	return subs, nil
+	return nil
 }
 
 func closeAll(subs []*Subscription) {

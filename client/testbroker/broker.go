@@ -1,6 +1,6 @@
 // Package testbroker is a small broker for tests of clients: real QUIC, real frames, everything in memory, and hooks that
 // let a test take over any step. It serves publishes, subscriptions, the cache and questions about shards, with Durable also
-// reads of logs, numbered and conditional publishes and commits, answers each stream in request order, and has no permissions:
+// reads of logs, numbered and conditional publishes, commits, watches and counters, answers each stream in request order, and has no permissions:
 // one token is good, others are not.
 package testbroker
 
@@ -28,13 +28,13 @@ type Options struct {
 	Window    uint32            // publish_window; 0 means 256
 	Streams   map[string]uint32 // "namespace/stream" and its shards
 	Caches    map[string]uint32 // "namespace/cache" and its shards
-	Durable   bool              // streams have logs: offsets, reads, numbered and conditional publishes, commits
+	Durable   bool              // streams have logs: offsets, reads, numbered and conditional publishes, commits; caches have watches and counters
 	BatchSize int               // events per frame at most; 0 means 64
 	Routing   wire.Routing      // of all streams
 	MutualTLS bool              // clients have to present a certificate of this broker's authority
 	ResetKey  []byte            // brokers with the same one, of 16 bytes or more, end each other's connections: see transport.ResetKey
-	// Share is a broker whose authority, streams and records this one has too: two brokers of one cluster. Streams, Durable
-	// and Routing are then that one's.
+	// Share is a broker whose authority, streams, caches and what is in them this one has too: two brokers of one cluster. Streams,
+	// Caches, Durable and Routing are then that one's.
 	Share *Broker
 
 	// OnAuth may refuse; nil, or returning nil, takes Token.
@@ -44,6 +44,9 @@ type Options struct {
 	// OnAppended sees each numbered or conditional publish and each commit (of which it knows the request id only) before its
 	// answer; true means that there is to be none.
 	OnAppended func(s *Stream, p *wire.Publish) bool
+	// OnCacheWritten sees the answer to each conditional cache write and each addition to a counter before it is sent; true means
+	// that none is to be sent.
+	OnCacheWritten func(s *Stream, answer wire.Message) bool
 }
 
 // What a broker advertises unless told otherwise.
@@ -51,9 +54,11 @@ const (
 	DefaultFlags    = wire.KnownFlags
 	DefaultFeatures = wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeatureStreamShards | wire.FeatureCacheShards |
 		wire.FeatureShardOwners | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow | wire.FeatureCacheDelete |
-		wire.FeatureTopology | wire.FeatureRedirect | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged
+		wire.FeatureTopology | wire.FeatureRedirect | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged |
+		wire.FeatureCacheConditional
 	DurableFeatures = wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional |
-		wire.FeatureAtomicCommit | wire.FeatureStreamRead | wire.FeatureRecordTimestamps | wire.FeatureAckOnCommit
+		wire.FeatureAtomicCommit | wire.FeatureStreamRead | wire.FeatureRecordTimestamps | wire.FeatureAckOnCommit |
+		wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
 )
 
 // Broker listens until the test ends.
@@ -65,11 +70,11 @@ type Broker struct {
 	stop     sync.Once
 	stopped  error
 
-	logs map[string][]*log // by "namespace/stream"; does not change
+	logs   map[string][]*log        // by "namespace/stream"; does not change
+	caches map[string][]*cacheShard // by "namespace/cache"; does not change
 
 	mu      sync.Mutex
 	conns   []*quic.Conn // all that were accepted
-	caches  map[string]map[string]value
 	lastSub uint64
 }
 
@@ -90,17 +95,17 @@ func New(t testing.TB, o Options) *Broker {
 
 // Start starts a broker on a loopback port, for those who have no test at hand. Stop it in the end.
 func Start(o Options) (*Broker, error) {
-	b := &Broker{options: o, logs: make(map[string][]*log), caches: make(map[string]map[string]value)}
+	b := &Broker{options: o, logs: make(map[string][]*log), caches: make(map[string][]*cacheShard)}
 	if o.Share != nil {
-		b.ca, b.logs = o.Share.ca, o.Share.logs
+		b.ca, b.logs, b.caches = o.Share.ca, o.Share.logs, o.Share.caches
 		b.options.Streams, b.options.Durable, b.options.Routing = o.Share.options.Streams, o.Share.options.Durable, o.Share.options.Routing
 		return b, b.listen()
 	}
 	for name, shards := range o.Streams {
 		b.logs[name] = newLogs(shards)
 	}
-	for name := range o.Caches {
-		b.caches[name] = make(map[string]value)
+	for name, shards := range o.Caches {
+		b.caches[name] = newCacheShards(shards)
 	}
 	ca, err := transport.NewCA("test authority", time.Now(), nil)
 	if err != nil {

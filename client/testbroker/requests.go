@@ -1,19 +1,9 @@
 package testbroker
 
 import (
-	"time"
-
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
-
-// value is a cache entry.
-type value struct {
-	bytes   []byte
-	expires time.Time // zero: never
-}
-
-func (v value) alive() bool { return v.expires.IsZero() || time.Now().Before(v.expires) }
 
 // handle serves one request.
 func (b *Broker) handle(s *Stream, f Frame) {
@@ -49,13 +39,35 @@ func (b *Broker) handle(s *Stream, f Frame) {
 		b.offsetForTime(s, m)
 	case *wire.Subscribe:
 		b.subscribe(s, m)
-	case *wire.CachePut, *wire.CacheGet, *wire.CacheDelete:
-		b.cache(s, m)
+	default:
+		b.handleCache(s, m)
+	}
+}
+
+// handleCache serves what is about caches, and questions.
+func (b *Broker) handleCache(s *Stream, m wire.Message) {
+	switch m := m.(type) {
+	case *wire.CachePut:
+		b.cachePut(s, m)
+	case *wire.CacheGet:
+		b.cacheGet(s, m)
+	case *wire.CacheDelete:
+		b.cacheDelete(s, m)
+	case *wire.CachePutIf:
+		b.cachePutIf(s, m)
+	case *wire.CacheDeleteIf:
+		b.cacheDeleteIf(s, m)
+	case *wire.CounterAdd:
+		b.counterAdd(s, m)
+	case *wire.CounterGet:
+		b.counterGet(s, m)
+	case *wire.CacheWatch:
+		b.cacheWatch(s, m)
 	case *wire.StreamShards:
 		shards := b.options.Streams[m.Namespace+"/"+m.Stream]
 		s.Send(&wire.StreamShardsView{Shards: shards, RequestID: m.RequestID, Routing: b.options.Routing})
 	case *wire.CacheShards:
-		s.Send(&wire.CacheShardsView{Shards: b.options.Caches[m.Namespace+"/"+m.Cache], RequestID: m.RequestID})
+		s.Send(&wire.CacheShardsView{Shards: uint32(len(b.caches[m.Namespace+"/"+m.Cache])), RequestID: m.RequestID})
 	case *wire.ShardOwners:
 		view := &wire.ShardOwnersView{RequestID: m.RequestID}
 		if len(b.logs[m.Namespace+"/"+m.Name]) > 0 {
@@ -96,46 +108,4 @@ func offsetIf(durable bool, n id.Offset) id.Offset {
 		return n
 	}
 	return 0
-}
-
-func (b *Broker) cache(s *Stream, m wire.Message) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch m := m.(type) {
-	case *wire.CachePut:
-		if entries, ok := b.entries(s, m.Namespace, m.Cache); ok {
-			v := value{bytes: m.Value}
-			if m.TTLMillis.Set {
-				v.expires = time.Now().Add(time.Duration(m.TTLMillis.V) * time.Millisecond)
-			}
-			entries[m.Key] = v
-			s.Send(&wire.CacheOK{RequestID: m.RequestID.V})
-		}
-	case *wire.CacheGet:
-		if entries, ok := b.entries(s, m.Namespace, m.Cache); ok {
-			s.Send(cacheValue(m.Namespace, m.Cache, m.Key, m.RequestID, entries))
-		}
-	case *wire.CacheDelete:
-		if entries, ok := b.entries(s, m.Namespace, m.Cache); ok {
-			s.Send(cacheValue(m.Namespace, m.Cache, m.Key, m.RequestID, entries))
-			delete(entries, m.Key)
-		}
-	}
-}
-
-// entries finds a cache or refuses the request.
-func (b *Broker) entries(s *Stream, namespace, cache string) (map[string]value, bool) {
-	entries, ok := b.caches[namespace+"/"+cache]
-	if !ok {
-		s.Refuse(wire.Refuse(wire.CodeNotFound, "cache "+cache+" is not known here"))
-	}
-	return entries, ok
-}
-
-func cacheValue(namespace, cache, key string, requestID wire.Opt[uint64], entries map[string]value) *wire.CacheValue {
-	answer := &wire.CacheValue{Namespace: namespace, Cache: cache, Key: key, RequestID: requestID}
-	if v, ok := entries[key]; ok && v.alive() {
-		answer.Value = wire.Some(v.bytes)
-	}
-	return answer
 }
