@@ -41,7 +41,7 @@ type ownFelixd struct {
 	ended   chan struct{}
 }
 
-// startFelixd starts a felixd with default settings, but for how it syncs, and makes the streams and the cache that the suite uses.
+// startFelixd starts a felixd with default settings, but for how it syncs, and makes the streams and caches that the suite uses.
 func (b *benchCommands) startFelixd(ctx context.Context, program, fsync string) (own *ownFelixd, err error) {
 	own = &ownFelixd{ended: make(chan struct{})}
 	defer func() {
@@ -140,7 +140,7 @@ func (b *benchCommands) launch(program, data, fsync string, own *ownFelixd) erro
 	return fmt.Errorf("start felixd: %s ended, or was not ready within %v", program, felixdStartTime)
 }
 
-// prepare reads what the felixd tells clients, makes stream and cache, and waits until it serves them.
+// prepare reads what the felixd tells clients, makes streams and caches, and waits until it serves them.
 func (b *benchCommands) prepare(ctx context.Context, contextFile string, own *ownFelixd) error {
 	here := *b.app
 	here.flags = globalFlags{contextFile: contextFile}
@@ -163,14 +163,17 @@ func (b *benchCommands) prepare(ctx context.Context, contextFile string, own *ow
 			return err
 		}
 	}
-	if _, _, err := c.call(ctx, "create cache", http.MethodPost, c.path("caches"), cacheSpec{Cache: suiteName}); err != nil {
-		return err
+	memory := true
+	for _, s := range []cacheSpec{{Cache: suiteName, InMemory: &memory}, {Cache: suiteLogged}} {
+		if _, _, err := c.call(ctx, "create cache", http.MethodPost, c.path("caches"), s); err != nil {
+			return err
+		}
 	}
-	return awaitServed(ctx, felixd)
+	return awaitServed(ctx, felixd, served)
 }
 
-// awaitServed returns once the broker knows streams and cache, and has opened the logs of the durable ones.
-func awaitServed(ctx context.Context, f bench.Felixd) error {
+// awaitServed returns once use succeeds: the broker knows what it asks for and has opened the logs.
+func awaitServed(ctx context.Context, f bench.Felixd, use func(ctx context.Context, c *client.Client, namespace string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, createPatience)
 	defer cancel()
 	c, err := client.Connect(ctx, f.Options)
@@ -178,7 +181,7 @@ func awaitServed(ctx context.Context, f bench.Felixd) error {
 		return err
 	}
 	for {
-		if err = served(ctx, c, f.Namespace); err == nil || !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrUnavailable) {
+		if err = use(ctx, c, f.Namespace); err == nil || !errors.Is(err, client.ErrNotFound) && !errors.Is(err, client.ErrUnavailable) {
 			return errors.Join(err, c.Close(ctx))
 		}
 		select {
@@ -189,13 +192,15 @@ func awaitServed(ctx context.Context, f bench.Felixd) error {
 	}
 }
 
-// served uses everything once.
+// served uses everything once that the suite does.
 func served(ctx context.Context, c *client.Client, namespace string) error {
 	if _, err := c.StreamShards(ctx, namespace, suiteName); err != nil {
 		return err
 	}
-	if _, err := c.CacheShards(ctx, namespace, suiteName); err != nil {
-		return err
+	for _, cache := range []string{suiteName, suiteLogged} {
+		if err := c.CachePut(ctx, namespace, cache, "is it there?", nil, time.Second); err != nil {
+			return err
+		}
 	}
 	keys, err := bench.ShardKeys(ctx, c, namespace, suiteWide, suiteWideShards)
 	if err != nil {

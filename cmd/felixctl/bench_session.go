@@ -35,11 +35,20 @@ type benchSession struct {
 	felixd bench.Felixd
 	raw    *bench.Raw // nil with --no-raw
 	disk   bench.Disk // of a felixd of its own; "" else
+	redis  bench.RedisBeside
 	env    bench.Environment
 }
 
 // measure runs one experiment and prints its report.
 func (b *benchCommands) measure(cmd *cobra.Command, build func(s *benchSession) (bench.Experiment, error)) error {
+	return b.measureAll(cmd, func(s *benchSession) ([]bench.Experiment, error) {
+		e, err := build(s)
+		return []bench.Experiment{e}, err
+	})
+}
+
+// measureAll runs experiments one after the other and prints their reports.
+func (b *benchCommands) measureAll(cmd *cobra.Command, build func(s *benchSession) ([]bench.Experiment, error)) error {
 	if err := b.flags.check(cmd.Flags()); err != nil {
 		return err
 	}
@@ -48,7 +57,7 @@ func (b *benchCommands) measure(cmd *cobra.Command, build func(s *benchSession) 
 		return err
 	}
 	return b.withSession(felixd, "as it runs", func(s *benchSession) error {
-		experiment, err := build(s)
+		experiments, err := build(s)
 		var narrow *bench.StreamsError
 		if errors.As(err, &narrow) {
 			return usagef("--streams: %v", err)
@@ -56,11 +65,15 @@ func (b *benchCommands) measure(cmd *cobra.Command, build func(s *benchSession) 
 		if err != nil {
 			return err
 		}
-		report, err := b.run(cmd.Context(), experiment)
-		if err != nil {
-			return err
+		study := bench.Study{Environment: s.env}
+		for _, e := range experiments {
+			report, err := b.run(cmd.Context(), e)
+			if err != nil {
+				return err
+			}
+			study.Reports = append(study.Reports, report)
 		}
-		return b.print(bench.Study{Environment: s.env, Reports: []bench.Report{report}})
+		return b.print(study)
 	})
 }
 

@@ -20,6 +20,7 @@ type suiteFlags struct {
 	only     []string
 	markdown bool
 	into     string
+	redis    redisFlags
 }
 
 func (b *benchCommands) suiteCommand() *cobra.Command {
@@ -36,7 +37,7 @@ func (b *benchCommands) suiteCommand() *cobra.Command {
 Without --addr or --context-file it starts a felixd of its own, with default settings, on loopback ports and in a folder
 that it removes: the program felixd beside this one, or in PATH, or built from the source in this folder. Otherwise the
 broker has to have a stream "bench" with 32 shards and a cache "bench", and what is about durable streams is left out:
-it needs to know the broker's disk and how it syncs.
+it needs to know the broker's disk and how it syncs. Beside caches stands a redis-server, where there is one in PATH.
 
 A target that is missed is no failure of the command: figures are for people to judge.`,
 		Example: `  felixctl bench suite
@@ -44,7 +45,7 @@ A target that is missed is no failure of the command: figures are for people to 
   felixctl bench suite --only publish,fanout --rounds 3`,
 		Args: cobra.NoArgs,
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
-			if err := b.flags.check(cmd.Flags()); err != nil {
+			if err := firstError(b.flags.check(cmd.Flags()), f.redis.check(cmd.Flags())); err != nil {
 				return err
 			}
 			chosen, err := chooseRows(f.only)
@@ -62,6 +63,7 @@ A target that is missed is no failure of the command: figures are for people to 
 	flags.StringSliceVar(&f.only, "only", nil, "measure only these: "+strings.Join(rows, ", "))
 	flags.BoolVar(&f.markdown, "markdown", false, "print tables in Markdown")
 	flags.StringVar(&f.into, "into", "", "put the tables in Markdown between the marks of this page")
+	f.redis.register(flags)
 	fixedValues(cmd, "only", rows...)
 	return cmd
 }
@@ -127,10 +129,10 @@ func (b *benchCommands) study(ctx context.Context, f suiteFlags, rows []suiteRow
 		if rows = slices.DeleteFunc(rows, func(r suiteRow) bool { return r.fsync != "" }); len(rows) == 0 {
 			return study, usagef("--only: durable streams are measured on a felixd that this command starts; leave out --addr and --context-file")
 		}
-		return b.measureRows(ctx, felixd, "as it runs", nil, rows)
+		return b.measureRows(ctx, felixd, "as it runs", nil, f.redis, rows)
 	}
 	for _, fsync := range []string{fsyncOnCommit, fsyncPeriodic} {
-		part, err := b.ownStudy(ctx, f.felixd, fsync, slices.DeleteFunc(slices.Clone(rows), func(r suiteRow) bool {
+		part, err := b.ownStudy(ctx, f, fsync, slices.DeleteFunc(slices.Clone(rows), func(r suiteRow) bool {
 			return r.fsync != fsync && (fsync != fsyncOnCommit || r.fsync != "")
 		}))
 		if err != nil {
@@ -145,11 +147,11 @@ func (b *benchCommands) study(ctx context.Context, f suiteFlags, rows []suiteRow
 }
 
 // ownStudy measures rows on a felixd that it starts for them.
-func (b *benchCommands) ownStudy(ctx context.Context, program, fsync string, rows []suiteRow) (study bench.Study, err error) {
+func (b *benchCommands) ownStudy(ctx context.Context, f suiteFlags, fsync string, rows []suiteRow) (study bench.Study, err error) {
 	if len(rows) == 0 {
 		return study, nil
 	}
-	own, err := b.startFelixd(ctx, program, fsync)
+	own, err := b.startFelixd(ctx, f.felixd, fsync)
 	if err != nil {
 		return study, err
 	}
@@ -161,7 +163,7 @@ func (b *benchCommands) ownStudy(ctx context.Context, program, fsync string, row
 	if b.flags.pin {
 		place += fmt.Sprintf(", on CPU %d, one P", serverCPU)
 	}
-	return b.measureRows(ctx, own.felixd, place, own, rows)
+	return b.measureRows(ctx, own.felixd, place, own, f.redis, rows)
 }
 
 // namesBroker reports whether somebody said which broker to use. A dev.json that merely lies here does not.
@@ -170,10 +172,17 @@ func (b *benchCommands) namesBroker() bool {
 	return g.addr != "" || g.contextFile != "" || b.sys.getenv(envAddr) != "" || b.sys.getenv(envContextFile) != ""
 }
 
-func (b *benchCommands) measureRows(ctx context.Context, felixd bench.Felixd, place string, own *ownFelixd, rows []suiteRow) (study bench.Study, err error) {
-	err = b.withSession(felixd, place, func(s *benchSession) error {
+func (b *benchCommands) measureRows(ctx context.Context, felixd bench.Felixd, place string, own *ownFelixd, f redisFlags, rows []suiteRow) (study bench.Study, err error) {
+	err = b.withSession(felixd, place, func(s *benchSession) (err error) {
 		if own != nil {
 			s.env.BrokerBy, s.disk = own.modules, own.disk
+		}
+		if slices.ContainsFunc(rows, func(r suiteRow) bool { return r.redis }) {
+			stop, failed := b.startRedis(ctx, s, f, s.disk)
+			if failed != nil {
+				return failed
+			}
+			defer func() { err = errors.Join(err, stop()) }()
 		}
 		study.Environment = s.env
 		for _, row := range rows {

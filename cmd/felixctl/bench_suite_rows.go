@@ -16,6 +16,8 @@ const (
 	// suiteNarrow and suiteWide are durable streams of one and of suiteWideShards shards, which only a felixd of its own has.
 	suiteNarrow, suiteWide = "bench-durable", "bench-durable-wide"
 	suiteWideShards        = 8
+	// suiteLogged is a cache in a log, which only a felixd of its own has; the cache suiteName is in memory there.
+	suiteLogged = "bench-logged"
 	// suitePeriodic is how often a felixd that syncs every while does so.
 	suitePeriodic = 250 * time.Millisecond
 )
@@ -25,6 +27,7 @@ type suiteRow struct {
 	name  string
 	build func(ctx context.Context, s *benchSession) (bench.Experiment, error)
 	fsync string // of a row that needs a felixd of its own: how it syncs; "" for the others
+	redis bool   // a redis-server stands beside it, where there is one
 }
 
 // The modes of rows that need a felixd of its own.
@@ -120,15 +123,23 @@ func encodingRow(payload int) suiteRow {
 	}}
 }
 
+// cacheRow measures a cache in memory and, on a felixd of the suite, one in a log beside it.
 func cacheRow(payload int) suiteRow {
 	name := fmt.Sprintf("cache-%d", payload)
-	return suiteRow{name: name, build: func(_ context.Context, s *benchSession) (bench.Experiment, error) {
+	return suiteRow{name: name, redis: true, build: func(_ context.Context, s *benchSession) (bench.Experiment, error) {
 		spec := bench.CacheSpec{
-			Name: name, Title: fmt.Sprintf("cache, %d B values, 32 callers", payload), Cache: suiteName, Payload: payload,
-			Ops: []bench.CacheOp{bench.Put, bench.Hit, bench.Miss}, Keys: 1024, Concurrency: 32, Conns: 1,
+			Name: name, Title: fmt.Sprintf("cache, %d B values, 32 callers", payload), Payload: payload,
+			Ops: []bench.CacheOp{bench.Put, bench.Hit, bench.Miss}, Keys: 1024, Concurrency: 32, Conns: 1, Redis: s.redis,
 		}
+		var memory, logged []bench.CacheGoal
 		if payload == 256 {
-			spec.Target, spec.TargetOp = 1.6, bench.Hit
+			memory = []bench.CacheGoal{{Op: bench.Put, AtMost: 1.8}, {Op: bench.Hit, AtMost: 1.6}}
+			logged = memory[1:]
+		}
+		spec.Sides = []bench.CacheSide{{Cache: suiteName, Targets: memory}}
+		if s.disk != "" {
+			spec.Sides[0].Label = inMemory
+			spec.Sides = append(spec.Sides, bench.CacheSide{Label: logBacked, Cache: suiteLogged, Durable: true, Targets: logged})
 		}
 		return bench.CacheExperiment(s.felixd, s.raw, spec), nil
 	}}

@@ -109,8 +109,8 @@ func TestEveryMeasurementReportsBothSides(t *testing.T) {
 		{[]string{"relay", "orders"}, []string{"felixd", "raw relay"}, "closed"},
 		{[]string{"relay", "orders", "--batch", "1", "--ack", "record", "--rate", "500"}, []string{"felixd", "raw relay"}, "open"},
 		{[]string{"latency", "wide", "--rate", "500"}, []string{"felixd", "raw echo"}, "open"},
-		{[]string{"cache", "c", "--concurrency", "4", "--keys", "4"}, []string{"felixd put", "felixd hit", "felixd miss", "raw echo"}, "closed"},
-		{[]string{"cache", "c", "--op", "hit", "--concurrency", "4", "--keys", "4", "--no-raw"}, []string{"felixd hit"}, "closed"},
+		{[]string{"cache", "c", "--payload", "64", "--concurrency", "4", "--keys", "4", "--no-redis"}, []string{"felixd put", "felixd hit", "felixd miss", "raw echo"}, "closed"},
+		{[]string{"cache", "c", "--payload", "0", "--op", "hit", "--concurrency", "4", "--keys", "4", "--no-raw", "--no-redis"}, []string{"felixd hit"}, "closed"},
 		{[]string{"pub", "orders", "--durable", "--in-flight", "8", "--disk", t.TempDir()}, []string{"felixd", "bare write and sync", "raw echo"}, "closed"},
 		{[]string{"latency", "orders", "--durable", "--disk", t.TempDir()}, []string{"felixd", "bare write and sync", "raw echo", "raw echo, then bare write and sync"}, "closed"},
 	} {
@@ -174,6 +174,12 @@ func TestWhatNobodyCanMeasureIsRefusedBeforeAnythingStarts(t *testing.T) {
 		{[]string{"cache", "c", "--op", "steal"}, `--op is "steal"; use all, put, hit or miss`},
 		{[]string{"cache", "c", "--concurrency", "0"}, "--concurrency is 0; use 1 to"},
 		{[]string{"cache", "c", "--keys", "0"}, "--keys is 0; use 1 to"},
+		{[]string{"cache"}, "no cache is named: give CACHE, --in-memory or --durable"},
+		{[]string{"cache", "c", "--payload", "0,-1"}, "--payload is -1; use 0 to"},
+		{[]string{"cache", "c", "--disk", "x"}, "--disk is for --durable"},
+		{[]string{"cache", "c", "--no-redis", "--redis-connections", "1"}, "--no-redis is given with --redis"},
+		{[]string{"cache", "c", "--redis-connections", "-1"}, "--redis-connections is -1; use 0 to"},
+		{[]string{"suite", "--no-redis", "--redis", "x"}, "--no-redis is given with --redis"},
 		{[]string{"pub", "orders"}, "no felix-data/dev.json here"},
 		{[]string{"suite", "--only", "publish,nothing"}, `there is no "nothing" to measure`},
 		{[]string{"suite", "--no-raw"}, "--no-raw leaves nothing to compare with"},
@@ -189,7 +195,7 @@ func TestStreamThatIsTooNarrowOrMissingIsAnError(t *testing.T) {
 	c := newCLI(t).at(newBroker(t), "https://127.0.0.1:1")
 	wantContains(t, c.bench(exitUsage, brief("pub", "orders", "--streams", "2")...), "--streams: stream default/orders has 1 shards", "at least 2 shards")
 	wantContains(t, c.bench(exitNotFound, brief("pub", "missing", "--streams", "2")...), "missing")
-	wantContains(t, c.bench(exitNotFound, brief("cache", "missing")...), "missing")
+	wantContains(t, c.bench(exitNotFound, brief("cache", "missing", "--no-redis")...), "missing")
 }
 
 func TestMetricsThatAreNamedHaveToBeThere(t *testing.T) {
@@ -221,13 +227,14 @@ func TestSuiteStartsItsOwnFelixdAndWritesTheTablesIntoThePage(t *testing.T) {
 	if err := os.WriteFile(page, []byte("# Page\n"+bench.MarkBegin+"\nold\n"+bench.MarkEnd+"\nend\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c.measured("suite", "--felixd", felixd, "--into", page, "--only", "publish,delivery,latency,encoding-256,cache-0,durable-lone,durable-periodic")
+	c.measured("suite", "--felixd", felixd, "--into", page, "--no-redis", "--only", "publish,delivery,latency,encoding-256,cache-0,durable-lone,durable-periodic")
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantContains(t, string(text), "# Page", "end\n", "| fire-and-forget, 256 B x 64, one stream |", "| delivery to one subscriber, 256 B x 64, rate |",
-		"| binary against JSON, acknowledged, 256 B x 64 |", "| cache, 0 B values, 32 callers, hit p50 |",
+		"| binary against JSON, acknowledged, 256 B x 64 |", "| cache, 0 B values, 32 callers, in memory hit p50 |", "| cache, 0 B values, 32 callers, log-backed put p50 |",
+		"Records per sync, felixd log-backed put: ",
 		"| a durable record, one producer, 256 B, p50 |", "Records per sync, felixd: 1.0", "| durable, synced every 250 ms, 4 KiB x 64 |", "its own, default settings", "quic-go v")
 	if bytes.Contains(text, []byte("old")) {
 		t.Fatal("the old tables are still there")

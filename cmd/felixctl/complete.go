@@ -42,7 +42,12 @@ func (a *app) completeNames(collection string) cobra.CompletionFunc {
 
 // fixedValues completes a flag with words.
 func fixedValues(cmd *cobra.Command, flag string, words ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	completeFlag(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeFlag says what completes a flag.
+func completeFlag(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
 		panic("felixctl: " + err.Error()) // the flag was registered a line above, or the command is built wrong
 	}
 }

@@ -65,7 +65,9 @@ func isRefusal(err error) bool {
 	var leader *client.NotLeaderError
 	var cursor *client.CursorError
 	var sequence *client.SequenceError
+	var condition *conditionError
 	return errors.As(err, &refused) || errors.As(err, &leader) || errors.As(err, &cursor) || errors.As(err, &sequence) ||
+		errors.As(err, &condition) ||
 		errors.Is(err, client.ErrOffsetMismatch) || errors.Is(err, client.ErrUnsupported)
 }
 

@@ -151,7 +151,7 @@ func (c *cli) start(args ...string) (stop, wait func() int) {
 
 func newBroker(t *testing.T) *testbroker.Broker {
 	return testbroker.New(t, testbroker.Options{
-		Streams: map[string]uint32{"default/orders": 1, "default/wide": 4}, Caches: map[string]uint32{"default/c": 1}, Durable: true,
+		Streams: map[string]uint32{"default/orders": 1, "default/wide": 4}, Caches: map[string]uint32{"default/c": 1, "default/wide": 2}, Durable: true,
 	})
 }
 

@@ -4,90 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"time"
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/internal/rawquic"
 	"github.com/felixd/felixd/wire"
 )
-
-// CacheOp is what a caller asks of a cache.
-type CacheOp string
-
-// Operations: Hit reads what is there, Miss what is not.
-const (
-	Put  CacheOp = "put"
-	Hit  CacheOp = "hit"
-	Miss CacheOp = "miss"
-)
-
-// CachePlan is a set of callers towards a cache, all in one client.
-type CachePlan struct {
-	Options          client.Options // connections and streams are set from below
-	Namespace, Cache string
-	Op               CacheOp
-	Payload          int // bytes of a value
-	Keys             int // that are used in turn
-	Callers          int // and streams: a caller has one to itself as long as others are busy
-	Conns            int
-}
-
-// OpenCache connects, and for Hit and Put writes all keys once.
-func OpenCache(ctx context.Context, p CachePlan) (*Callers, error) {
-	o := p.Options
-	o.CacheConns, o.CacheStreams = p.Conns, p.Callers
-	c, err := client.Connect(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, p.Keys)
-	value := newRecords(Shape{Payload: p.Payload, Batch: 1}).payloads[0]
-	for i := range names {
-		names[i] = fmt.Sprintf("bench-%s-%d", p.Op, i)
-		if p.Op == Miss {
-			continue
-		}
-		if err := c.CachePut(ctx, p.Namespace, p.Cache, names[i], value, 0); err != nil {
-			return nil, errors.Join(err, c.Close(ctx))
-		}
-	}
-	callers := &Callers{Close: c.Close}
-	for i := range p.Callers {
-		callers.All = append(callers.All, &cacheCaller{client: c, plan: &p, keys: names, value: value, at: i * p.Keys / p.Callers})
-	}
-	return callers, nil
-}
-
-// cacheCaller asks for the keys in turn; callers begin at different ones.
-type cacheCaller struct {
-	client *client.Client
-	plan   *CachePlan
-	keys   []string
-	value  []byte
-	at     int
-}
-
-// Call implements Caller.
-func (c *cacheCaller) Call(ctx context.Context, n uint64) error {
-	key := c.keys[(uint64(c.at)+n)%uint64(len(c.keys))]
-	if c.plan.Op == Put {
-		return orRefusal(c.client.CachePut(ctx, c.plan.Namespace, c.plan.Cache, key, c.value, time.Duration(0)))
-	}
-	value, found, err := c.client.CacheGet(ctx, c.plan.Namespace, c.plan.Cache, key)
-	switch {
-	case err != nil:
-		return orRefusal(err)
-	case found != (c.plan.Op == Hit):
-		return fmt.Errorf("get %q for a %s: found is %v: the cache is too small, or somebody else uses it", key, c.plan.Op, found)
-	case found && len(value) != c.plan.Payload:
-		return fmt.Errorf("get %q: %d bytes, want %d: somebody else uses the cache", key, len(value), c.plan.Payload)
-	}
-	return nil
-}
 
 // EchoPlan is a set of callers towards a raw echo, each on a stream of its own.
 type EchoPlan struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/felixd/felixd/internal/bench/machine"
 )
@@ -52,6 +53,8 @@ type Experiment struct {
 	// InFlight is how many payload bytes fit under way, as far as it is known. A stretch that moves less than enoughTimes as much has
 	// measured buffers and not a steady state, which is noted. 0 for loads that are not about bulk.
 	InFlight float64
+	// Notes are what a reader of the report has to know beforehand.
+	Notes []string
 }
 
 // enoughTimes is how many times what fits in flight a stretch has to move.
@@ -95,7 +98,7 @@ type Report struct {
 // said, if not nil, is told what is measured next.
 func (e Experiment) Measure(ctx context.Context, rounds int, timing Timing, said func(text string)) (Report, error) {
 	r := Report{
-		Name: e.Name, Title: e.Title, Loop: e.Loop, Rounds: rounds, Settings: e.Settings,
+		Name: e.Name, Title: e.Title, Loop: e.Loop, Rounds: rounds, Settings: e.Settings, Notes: slices.Clone(e.Notes),
 		WarmUp: timing.WarmUp.Seconds(), Duration: timing.Duration.Seconds(), Cases: make([]CaseReport, len(e.Cases)),
 	}
 	for round := range rounds {

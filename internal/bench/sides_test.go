@@ -137,7 +137,7 @@ func TestCacheIsMeasuredBesideAnEcho(t *testing.T) {
 	f, raw := newFelixd(t, testbroker.Options{}), newRaw(t)
 	for _, payload := range []int{0, 256, 4096} {
 		r := measured(t, CacheExperiment(f, raw, CacheSpec{
-			Name: "cache", Title: "cache", Cache: "c", Ops: []CacheOp{Put, Hit, Miss}, Payload: payload, Keys: 8, Concurrency: 4, Conns: 1, Target: 1.6, TargetOp: Hit,
+			Name: "cache", Title: "cache", Sides: []CacheSide{{Cache: "c", Targets: []CacheGoal{{Hit, 1.6}}}}, Ops: []CacheOp{Put, Hit, Miss}, Payload: payload, Keys: 8, Concurrency: 4, Conns: 1,
 		}), nil)
 		if len(r.Ratios) < 3 || r.Ratios[0].Label != "cache, put p50" || r.Ratios[0].Met != nil || judged(r) != 1 {
 			t.Errorf("%d B: ratios %+v", payload, r.Ratios)
