@@ -284,3 +284,17 @@ func (d *diskWorld) contents(t *testing.T, h *Handle) string {
 	}
 	return out.String()
 }
+
+func TestTheJanitorComesToBothLogsOfACacheAndToNeitherWhenItIsOver(t *testing.T) {
+	d := newDiskWorld(t, vfs.NewMem())
+	d.cacheShard("users")
+	list := d.disks.after(turn{}, 10)
+	if len(list) != 2 || list[0].number != list[1].number || list[0].spec.Kind == list[1].spec.Kind {
+		t.Fatalf("%d logs are in the list", len(list))
+	}
+	if rest := d.disks.after(list[0].turn(), 10); len(rest) != 1 || rest[0] != list[1] {
+		t.Fatalf("after the first one come %d", len(rest))
+	}
+	d.desire() // it is deleted
+	d.await("neither is in the list", func() bool { return len(d.disks.after(turn{}, 10)) == 0 })
+}

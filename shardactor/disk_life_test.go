@@ -205,7 +205,7 @@ func TestInPeriodicModeASnapshotOfProducersFollowsTheSync(t *testing.T) {
 	if x := send(t, h, numbered(99, 0, "0")); x.Refusal != nil || x.Offset != 0 {
 		t.Fatalf("publish: %+v", x)
 	}
-	f := d.disks.after(0, 1)[0]
+	f := d.disks.after(turn{}, 1)[0]
 	f.dirty.Store(true) // as after 64 MiB
 	d.await("a snapshot is saved", func() bool {
 		d.clock.Advance(time.Second)

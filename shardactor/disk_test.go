@@ -67,7 +67,7 @@ func logsOf(d *diskWorld, a route.Assignment) string {
 			d.t.Fatal("a log was not reported")
 		}
 	}
-	for _, f := range d.disks.after(0, int(a.Shards)) {
+	for _, f := range d.disks.after(turn{}, int(a.Shards)) {
 		log := f.file.ID()
 		copy(logs[16*f.spec.Shard:], log[:])
 	}
@@ -229,7 +229,7 @@ func TestDamageIsReportedOrQuarantinedAndTheRestGoesOn(t *testing.T) {
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
 	first.desire(a, other)
 	written(t, first.shard(a.Name, 0, nil), 0, texts(0, 1000)...)
-	dir := first.disks.after(0, 1)[0].file.Dir()
+	dir := first.disks.after(turn{}, 1)[0].file.Dir()
 	first.drain()
 	flip(t, mem, dir, ".log") // in the first segment, which is sealed
 	for _, quarantine := range []bool{false, true} {

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -66,7 +67,7 @@ type Disks struct {
 	compaction pace
 
 	mu   sync.Mutex
-	open []*diskFiles // by number
+	open []*diskFiles // in turn
 	live int          // shards whose files may be open, and jobs beside those of a log
 	idle chan struct{}
 }
@@ -122,8 +123,7 @@ func (d *Disks) ended() {
 func (d *Disks) add(f *diskFiles) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i, found := slices.BinarySearchFunc(d.open, f.number, byNumber)
-	if !found {
+	if i, found := slices.BinarySearchFunc(d.open, f.turn(), inTurn); !found {
 		d.open = slices.Insert(d.open, i, f)
 	}
 }
@@ -131,26 +131,28 @@ func (d *Disks) add(f *diskFiles) {
 func (d *Disks) remove(f *diskFiles) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i, found := slices.BinarySearchFunc(d.open, f.number, byNumber); found {
+	if i, found := slices.BinarySearchFunc(d.open, f.turn(), inTurn); found {
 		d.open = slices.Delete(d.open, i, i+1)
 	}
 }
 
-func byNumber(f *diskFiles, n id.ShardID) int {
-	switch {
-	case f.number < n:
-		return -1
-	case f.number > n:
-		return 1
-	}
-	return 0
+// turn is the place of a log in the order in which the janitor comes to them: those of one shard, which have one number, by kind.
+type turn struct {
+	number id.ShardID
+	kind   disklog.Kind
 }
 
-// after returns at most limit open logs with numbers above n.
-func (d *Disks) after(n id.ShardID, limit int) []*diskFiles {
+func (f *diskFiles) turn() turn { return turn{f.number, f.spec.Kind} }
+
+func inTurn(f *diskFiles, t turn) int {
+	return cmp.Or(cmp.Compare(f.number, t.number), cmp.Compare(f.spec.Kind, t.kind))
+}
+
+// after returns at most limit open logs whose turn comes after t.
+func (d *Disks) after(t turn, limit int) []*diskFiles {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	i, found := slices.BinarySearchFunc(d.open, n, byNumber)
+	i, found := slices.BinarySearchFunc(d.open, t, inTurn)
 	if found {
 		i++
 	}

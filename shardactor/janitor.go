@@ -45,7 +45,7 @@ type Janitor struct {
 	disks   *Disks
 	metrics *DiskMetrics
 	ref     actors.Ref[janitorMessage]
-	after   id.ShardID   // of the logs of this round, those up to here were taken
+	after   turn         // of the logs of this round, those up to here were taken
 	taking  bool         // there may be more of them
 	queue   []*diskFiles // to be looked after next; each is busy
 	running int
@@ -80,7 +80,7 @@ func (j *Janitor) Receive(t *actors.Turn) {
 // begin begins a round. Logs that the round before has not come to are counted as skipped, and it goes on from there.
 func (j *Janitor) begin() {
 	if !j.taking {
-		j.after, j.taking = 0, true
+		j.after, j.taking = turn{}, true
 	}
 	if !j.sweeps {
 		j.sweeps = true
@@ -143,7 +143,7 @@ func (j *Janitor) fill() bool {
 			j.taking = false
 		}
 		for _, f := range page {
-			j.after = f.number
+			j.after = f.turn()
 			if !f.wanted() {
 				continue
 			}
