@@ -47,7 +47,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "shardactor/shardcore", May: []string{"wire", "wire/id", "storage/batch"}},
 	{Package: "shardactor/cursorcore", May: []string{"wire", "wire/id", "storage/batch"}},
 	{Package: "shardactor/groupcore", May: []string{"wire", "wire/id", "storage/batch"}},
-	{Package: "shardactor/reading", May: []string{"wire/id", "storage/batch"}},
+	{Package: "shardactor/reading", May: []string{"wire/id", "storage/batch", "storage/keyed"}},
 	{Package: "shardactor/route", May: []string{"wire", "wire/id"}},
 
 	// Links between brokers.
@@ -58,8 +58,8 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// Clients. The sessions themselves don't know QUIC, so that a simulation runs them over streams in memory.
 	{Package: "sessionactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "sessionactor/sessioncore",
-		"shardactor", "shardactor/route", "shardactor/shardcore",
+		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "sessionactor/sessioncore",
+		"shardactor", "shardactor/reading", "shardactor/route", "shardactor/shardcore",
 	}},
 	{Package: "sessionactor/sessioncore", May: []string{"wire", "wire/id"}},
 	{Package: "sessionactor/quicconn", May: []string{"sessionactor", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
@@ -126,9 +126,9 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "internal/effort/cmd", May: []string{"internal/effort"}},
 	{Package: "internal/tidy"},
 	// Tests only.
-	{Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/crash/images"}, {Package: "test/durable"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
+	{Package: "test/cache"}, {Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/crash/images"}, {Package: "test/durable"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
 	{Package: "test/protocoldoc"}, {Package: "test/streams"},
-}, TestThird: []string{"pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
+}, TestThird: []string{"github.com/anishathalye/porcupine", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 
 // never is what must not be reached, however many imports lie between.
 //

@@ -47,8 +47,11 @@ func getting(t testing.TB, x *site) *exchange {
 	value := bytes.Repeat([]byte("v"), 256)
 	put := &wire.CachePut{TenantID: tenant, Namespace: namespace, Cache: "users", Key: "key-1", Value: value}
 	request := wire.AppendJSONFrame(nil, &wire.CacheGet{TenantID: tenant, Namespace: namespace, Cache: "users", Key: "key-1", RequestID: wire.Some(uint64(5))})
-	answer := wire.AppendJSONFrame(nil, &wire.CacheValue{TenantID: tenant, Namespace: namespace, Cache: "users", Key: "key-1", Value: wire.Some(value), RequestID: wire.Some(uint64(5))})
-	return newExchange(t, x, frame{message: put}, request, answer)
+	l := dial(t, x.connect(), today())
+	l.ask(put)
+	l.raw(request)
+	f := l.next() // it has the value's version
+	return newExchange(t, x, frame{}, request, append(wire.AppendHeader(nil, wire.Header{Length: uint32(len(f.payload))}), f.payload...))
 }
 
 // The ring is small and full, so that what a batch costs is what it costs for ever.

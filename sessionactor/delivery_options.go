@@ -16,7 +16,7 @@ type Delivery struct {
 	// MaxDelay is how long a busy subscriber's events may wait for others to leave with them; 0 is not at all. One that finds nobody
 	// before it leaves at once.
 	MaxDelay time.Duration
-	// PerIdentity bounds the subscriptions of one principal on one connection, PerConnection those of a connection.
+	// PerIdentity bounds the subscriptions of one principal on one connection, PerConnection those of a connection; watches of caches count.
 	PerIdentity, PerConnection int
 }
 

@@ -153,9 +153,8 @@ func newLoop(t *testing.T, delay time.Duration) *loop {
 	o := &Options{Clock: x.clock, Delivery: DefaultDelivery(), Metrics: NewMetrics(newRegistry())}
 	o.Delivery.MaxDelay = delay
 	half := newHalf(t.Context(), actors.RealClock(), 1<<20)
-	x.d = &delivery{session: &session{finish: ctx, opts: o}, gate: x.gate, stream: writes{half, x.wrote}}
-	x.d.request = subscribeRequest{capacity: 512, entry: newEntry(stream("orders", 1), false)}
-	x.d.shape = shapeFor(wire.Grant{Flags: wire.FlagEventBatchShared}, 1, x.d.request.entry, &o.Delivery)
+	x.d = newFeed(o, ctx, 1, writes{half, x.wrote}, requested(512, false, wire.Grant{Flags: wire.FlagEventBatchShared}))
+	x.d.gate = x.gate
 	x.d.cursor, _ = x.log.Register(storage.CursorOptions{Capacity: 512, Ring: x.gate.Ring}) // the latest is never refused
 	go func() { x.over <- x.d.deliver(ctx) }()
 	t.Cleanup(func() {

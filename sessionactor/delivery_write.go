@@ -1,15 +1,10 @@
 package sessionactor
 
 import (
-	"sync"
-
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire"
 )
-
-// writeBuffers are shared by all subscriptions: only one that has something to write holds one.
-var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBytes); return &b }}
 
 // write sends batches, joining small frames into few writes.
 func (d *delivery) write(batches []*batch.Batch) error {
@@ -83,34 +78,4 @@ func (d *delivery) encode(buf []byte, b *batch.Batch) ([]byte, error) {
 		e.BaseOffset, e.SkippedBefore = e.BaseOffset.Add(uint64(e.Count)), 0
 	}
 	return buf, err
-}
-
-// join puts bytes behind those that wait in buf. What is large goes out by itself, uncopied.
-func (d *delivery) join(buf, frame []byte) ([]byte, error) {
-	if len(buf)+len(frame) <= writeBytes {
-		return append(buf, frame...), nil
-	}
-	if err := d.put(buf); err != nil {
-		return buf, err
-	}
-	if len(frame) < writeBytes/4 {
-		return append(buf[:0], frame...), nil
-	}
-	return buf[:0], d.put(frame)
-}
-
-// restart writes what a shape encoded and keeps the buffer only if it is of the usual size.
-func (d *delivery) restart(buf []byte) ([]byte, error) {
-	err := d.put(buf)
-	if cap(buf) > 2*writeBytes {
-		return make([]byte, 0, writeBytes), err
-	}
-	return buf[:0], err
-}
-
-func (d *delivery) put(p []byte) error {
-	if len(p) == 0 {
-		return nil
-	}
-	return d.send(p)
 }

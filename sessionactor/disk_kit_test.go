@@ -21,6 +21,8 @@ type siteDisk struct {
 	store *disklog.Store
 	disks *shardactor.Disks
 	ready chan struct{}
+	// inline is the longest value that is kept in memory; 0 is the default.
+	inline int
 }
 
 func newSiteDisk() *siteDisk { return &siteDisk{mem: vfs.NewMem()} }
@@ -32,7 +34,7 @@ func (d *siteDisk) open(t testing.TB, o *shardactor.HostOptions, registry promet
 		t.Fatal(err)
 	}
 	d.disks = shardactor.NewDisks(shardactor.DiskOptions{
-		Store: d.store, Exec: d.pool, StateBytes: 1 << 20, RetentionInterval: time.Minute, KeepDeleted: time.Hour,
+		Store: d.store, Exec: d.pool, StateBytes: 1 << 20, IndexBytes: 64 << 20, InlineBytes: d.inline, RetentionInterval: time.Minute, KeepDeleted: time.Hour,
 		OnDamaged: func(err error) { t.Error(err) }, Ready: func() { close(d.ready) },
 	})
 	o.Metrics.RegisterDisks(registry, d.disks)
@@ -65,11 +67,35 @@ func (d *siteDisk) stored(t testing.TB, s setting) *site {
 			change(o)
 		}
 	}
+	return d.serving(t, s)
+}
+
+// caching starts a site with caches on that disk, "users" of one shard and "wide" of four, and "temp" in memory.
+func (d *siteDisk) caching(t testing.TB, s setting) *site {
+	users, wide := cache("users", 1), cache("wide", 4)
+	users.Durable, wide.Durable = true, true
+	s.disk, s.desired = d, []route.Assignment{stream("orders", 1), users, wide, cache("temp", 1)}
+	change := s.change
+	s.change = func(o *Options) {
+		o.Offer = DurableOffer()
+		if change != nil {
+			change(o)
+		}
+	}
+	return d.serving(t, s)
+}
+
+// serving opens a site and waits until all shards are served.
+func (d *siteDisk) serving(t testing.TB, s setting) *site {
 	x := open(t, s)
 	want(t, d.ready, "all is open")
-	eventually(t, "the stream is served", func() bool {
-		target, ok := x.opts.Table.Get(orders.Name).Shard(0)
-		return ok && target.State == route.Local
-	})
+	for _, a := range s.desired {
+		for n := range a.Shards {
+			eventually(t, "the shards are served", func() bool {
+				target, ok := x.opts.Table.Get(a.Name).Shard(n)
+				return ok && target.State == route.Local && target.Shard.Serving()
+			})
+		}
+	}
 	return x
 }

@@ -33,10 +33,8 @@ func TestADrainDoesNotWaitForAReaderOfALongHistory(t *testing.T) {
 	defer drain()
 	wrote := make(chan []byte)
 	o := &Options{Clock: actors.RealClock(), Delivery: DefaultDelivery(), Metrics: NewMetrics(newRegistry())}
-	d := &delivery{session: &session{finish: finish, opts: o}, id: 7, gate: Goroutines().NewGate(), stream: recorder{newHalf(context.Background(), actors.RealClock(), 1<<20), wrote}}
 	grant := wire.Negotiate(wire.Offer{Flags: offsets, HasFlags: true, Features: wire.FeatureShardMoved}, DurableOffer())
-	d.request = subscribeRequest{capacity: 4, entry: newEntry(stream("orders", 1), true), grant: grant}
-	d.shape = shapeFor(grant, 7, d.request.entry, &o.Delivery)
+	d := newFeed(o, finish, 7, recorder{newHalf(context.Background(), actors.RealClock(), 1<<20), wrote}, requested(4, true, grant))
 	d.cursor = &longHistory{}
 	over := make(chan error, 1)
 	go func() { over <- d.deliver(context.Background()) }()

@@ -44,9 +44,8 @@ func newDurableLoop(t *testing.T, flags wire.Flags, capacity int) (x *durableLoo
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &Options{Clock: actors.RealClock(), Delivery: DefaultDelivery(), Metrics: NewMetrics(newRegistry())}
 	o.Delivery.MaxEvents = 2
-	d := &delivery{session: &session{finish: ctx, opts: o}, id: 7, gate: Goroutines().NewGate(), stream: recorder{newHalf(context.Background(), actors.RealClock(), 1<<20), x.wrote}}
-	d.request = subscribeRequest{capacity: capacity, entry: newEntry(stream("orders", 1), true)}
-	d.shape = shapeFor(wire.Negotiate(wire.Offer{Flags: flags}, DurableOffer()), 7, d.request.entry, &o.Delivery)
+	grant := wire.Negotiate(wire.Offer{Flags: flags}, DurableOffer())
+	d := newFeed(o, ctx, 7, recorder{newHalf(context.Background(), actors.RealClock(), 1<<20), x.wrote}, requested(capacity, true, grant))
 	d.cursor, _ = x.log.Register(storage.CursorOptions{Capacity: capacity, Ring: d.gate.Ring}) // the latest is never refused
 	over := make(chan error, 1)
 	begun := false
@@ -278,8 +277,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 // A header for each reader costs no allocation, whether the batch is in memory, comes from disk, or is cut.
 func TestOffsetsCostAReaderNoAllocation(t *testing.T) {
 	o := &Options{Delivery: DefaultDelivery(), Metrics: NewMetrics(newRegistry())}
-	d := &delivery{session: &session{opts: o}, stream: discard{}}
-	d.shape = shapeFor(wire.Grant{Flags: offsets}, 7, newEntry(stream("orders", 1), true), &o.Delivery)
+	d := newFeed(o, t.Context(), 7, discard{}, requested(1, true, wire.Grant{Flags: offsets}))
 	var list []*batch.Batch
 	for i, n := range []int{1, 64, 300} {
 		b := &batch.Batch{Base: id.Offset(1000 * i), Count: uint32(n), Kind: batch.Records}

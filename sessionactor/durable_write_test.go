@@ -60,15 +60,15 @@ func TestAnAckOfADurableStreamNamesItsOffset(t *testing.T) {
 	}
 }
 
-// asked keeps what publishes came to a shard.
-type asked struct {
+// heard keeps what publishes came to a shard.
+type heard struct {
 	mu   sync.Mutex
 	list []shardactor.Publish
 }
 
 // answering makes the shards of a site answer publishes so, and keeps them.
-func (x *site) answering(a shardactor.Answer) *asked {
-	got := &asked{}
+func (x *site) answering(a shardactor.Answer) *heard {
+	got := &heard{}
 	x.sabotage.mu.Lock()
 	defer x.sabotage.mu.Unlock()
 	x.sabotage.answer = func(m *shardactor.Publish) shardactor.Answer {
@@ -81,14 +81,14 @@ func (x *site) answering(a shardactor.Answer) *asked {
 }
 
 // last is the newest.
-func (a *asked) last() *shardactor.Publish {
+func (a *heard) last() *shardactor.Publish {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return &a.list[len(a.list)-1]
 }
 
 // await is the newest with that one record, once it is there: shards are asked side by side.
-func (a *asked) await(t *testing.T, record string) (m *shardactor.Publish) {
+func (a *heard) await(t *testing.T, record string) (m *shardactor.Publish) {
 	t.Helper()
 	eventually(t, "the shard is asked for "+record, func() bool {
 		a.mu.Lock()
@@ -219,14 +219,14 @@ func TestWhatNeedsALogIsRefusedByTypeWithoutOne(t *testing.T) {
 	l.publish("orders", "on")
 }
 
-// A broker without storage answers as it always did, and offers the same bits.
+// A broker without storage offers nothing that takes a log, and answers it as unsupported.
 func TestABrokerWithoutStorageOffersNothingNew(t *testing.T) {
-	if o := EphemeralOffer(); o.Flags != 0x567f || o.Features != 0x4006ac25 || o.FeaturesHi != 0 {
+	if o := EphemeralOffer(); o.Flags != 0x567f || o.Features != 0x4206ac25 || o.FeaturesHi != 0 {
 		t.Errorf("it offers flags %#x, features %#x, %#x", uint16(o.Flags), uint32(o.Features), o.FeaturesHi)
 	}
 	x := open(t, setting{})
 	l := dial(t, x.connect(), today())
-	for _, m := range []wire.Message{publishIf("orders", 0, "a"), commitTo("orders"), &wire.ProducerInit{RequestID: 1}, &wire.StreamRead{TenantID: tenant}} {
+	for _, m := range []wire.Message{publishIf("orders", 0, "a"), commitTo("orders"), &wire.ProducerInit{RequestID: 1}, &wire.StreamRead{TenantID: tenant}, watchOf("users"), addTo("users", "n", 1)} {
 		if u, ok := l.ask(m).message.(*wire.Unsupported); !ok || u.RequestType != m.MessageType() {
 			t.Errorf("%s was answered %+v", m.MessageType(), u)
 		}

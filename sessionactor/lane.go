@@ -229,6 +229,7 @@ func (l *lane) Answer(t shardcore.Token, a shardactor.Answer) {
 	}
 	l.settle(token, sessioncore.Answer{
 		Refusal: a.Refusal, Refused: a.Refused, HasOffset: !a.NoOffset && l.core.IsLogged(token), Offset: a.Offset, Found: a.Found, Value: a.Value,
+		Applied: a.Applied, HasVersion: a.HasVersion, Version: a.Version, Sum: a.Sum,
 	})
 }
 

@@ -34,6 +34,13 @@ type Metrics struct {
 	Subscribers    prometheus.Gauge
 	CacheRequests  *prometheus.CounterVec // by op and result
 
+	Watches        prometheus.Gauge
+	WatchEvents    prometheus.Counter
+	WatchesLagged  prometheus.Counter
+	WatchRetained  prometheus.Counter // current values written
+	Resnapshots    prometheus.Counter
+	WatchesTooMany prometheus.Counter // refused for what they would have to be given
+
 	// Counters of hot paths, looked up once.
 	requests            [wire.RequestKinds]prometheus.Counter
 	cacheHit, cacheMiss prometheus.Counter
@@ -80,7 +87,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Subscribes:     counter("felix_subscribe_requests_total", "Subscribe requests taken."),
 		Subscribers:    gauge("felix_subscribers", "Subscriptions open now."),
 		Encodes:        counter("felix_event_encodes_total", "Event frames that had to be encoded; one serves all subscribers that negotiated the same."),
-		CacheRequests:  vec("felix_cache_requests_total", "Cache requests, by op (put, get, delete) and result (ok, hit, miss, refused).", "op", "result"),
+		CacheRequests:  vec("felix_cache_requests_total", "Cache requests, by op (put, get, delete, put_if, delete_if, counter_add, counter_get) and result (ok, hit, miss, refused). A get that finds a value in memory or in the log is a hit.", "op", "result"),
+
+		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
+		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),
+		WatchRetained:  counter("felix_cache_watch_retained_values_total", "Current values written to watches before their changes, because they were asked for or the history was gone."),
+		WatchesLagged:  counter("felix_cache_watches_lagged_total", "Watches that were ended because their client fell behind, and told where to resume."),
+		Resnapshots:    counter("felix_cache_watch_resnapshots_total", "Watches that began with current values because compaction had removed the changes they asked for."),
+		WatchesTooMany: counter("felix_cache_watches_refused_total", "Watches that were refused because their current values are more than a watch, or the node's watches together, may be given."),
 	}
 	for k := range m.requests {
 		m.requests[k] = m.Requests.WithLabelValues(wire.RequestKind(k).String())

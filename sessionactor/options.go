@@ -58,6 +58,11 @@ type Options struct {
 	NodeReads *actors.Credit
 	// ReadRecords is how many records one answer to a stream_read has at most, however many were asked for; at least 1.
 	ReadRecords int
+	// WatchSnapshotBytes bounds what one watch of a cache holds of current values that come before its first change, in bytes: 128 for each,
+	// its key, and its value unless that is one that is read from the log; positive. A watch of more is refused, and its client can watch
+	// longer prefixes. NodeSnapshots is what all watches of the node hold, four times as much at most.
+	WatchSnapshotBytes int64
+	NodeSnapshots      *Snapshots
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
@@ -84,21 +89,24 @@ type Options struct {
 // DefaultOptions are the bounds of wire/limits.go. Table, Auth, Offer, Clock, Events and Metrics are the caller's; Timings are off.
 func DefaultOptions() Options {
 	return Options{
-		Runtime:        Goroutines(),
-		Admission:      NewAdmission(sessioncore.DefaultAdmission(actors.ExecutorsDefault, wire.NodePublishBytes)),
-		Frames:         actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
-		Partial:        storage.NewBudget(nodePartialFrames),
-		ConnBytes:      wire.ConnPublishBytes,
-		Answers:        NewAnswers(NodeAnswers),
-		Suspects:       NewSuspects(),
-		AckWait:        2 * time.Second,
-		Reads:          connReads,
-		NodeReads:      actors.NewCredit(1, nodeReads),
-		ReadRecords:    rangeRecords,
-		ProducerIDs:    NewProducerIDs(randomID),
-		Window:         wire.PublishWindow,
-		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
-		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
+		Runtime:       Goroutines(),
+		Admission:     NewAdmission(sessioncore.DefaultAdmission(actors.ExecutorsDefault, wire.NodePublishBytes)),
+		Frames:        actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
+		Partial:       storage.NewBudget(nodePartialFrames),
+		ConnBytes:     wire.ConnPublishBytes,
+		Answers:       NewAnswers(NodeAnswers),
+		Suspects:      NewSuspects(),
+		AckWait:       2 * time.Second,
+		Reads:         connReads,
+		NodeReads:     actors.NewCredit(1, nodeReads),
+		ReadRecords:   rangeRecords,
+		NodeSnapshots: NewSnapshots(),
+		ProducerIDs:   NewProducerIDs(randomID),
+		Window:        wire.PublishWindow,
+
+		WatchSnapshotBytes: watchSnapshotBytes,
+		AuthTimeout:        wire.AuthTimeoutMillis * time.Millisecond,
+		PreauthStreams:     wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
 		Preauth:  storage.NewBudget(nodePreauthStreams),
 		Delivery: DefaultDelivery(),
 	}
@@ -139,7 +147,7 @@ func EphemeralOffer() wire.Offer {
 			wire.FlagEventTimestamps,
 		Features: wire.FeatureTopology | wire.FeatureCacheDelete | wire.FeatureStreamShards | wire.FeatureCacheShards |
 			wire.FeatureErrorCodes | wire.FeatureUnsupported | wire.FeaturePublishPipeline | wire.FeatureStreamPublishWindow |
-			wire.FeatureShardOwners | wire.FeatureSubscribeQueue,
+			wire.FeatureShardOwners | wire.FeatureSubscribeQueue | wire.FeatureCacheConditional,
 	}
 }
 
@@ -148,6 +156,7 @@ func EphemeralOffer() wire.Offer {
 func DurableOffer() wire.Offer {
 	o := EphemeralOffer()
 	o.Flags |= wire.FlagEventSkipped | wire.FlagPublishIdempotent
+	o.Features |= wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
 	o.Features |= wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged |
 		wire.FeatureAtomicCommit | wire.FeatureAckOnCommit | wire.FeatureRecordTimestamps | wire.FeaturePublishConditional | wire.FeatureStreamRead
 	return o

@@ -3,7 +3,6 @@ package sessionactor
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -49,10 +48,6 @@ func theShard(n uint32) func(e *shardactor.Entry) (uint32, shardactor.Target, bo
 		target, ok := e.Shard(n)
 		return n, target, ok
 	}
-}
-
-func noSuchShard(e *shardactor.Entry, n uint32) wire.Refusal {
-	return wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("shard %d does not exist: the stream has shards 0 to %d", n, len(e.Shards())-1))
 }
 
 func notReady() wire.Refusal {

@@ -83,6 +83,16 @@ func (l *lane) ask(ctx context.Context, r sessioncore.Request) {
 		l.cachePut(ctx, r.Token, m)
 	case *wire.CacheDelete:
 		l.cacheDelete(ctx, r.Token, m)
+	case *wire.CachePutIf:
+		l.cachePutIf(ctx, r.Token, m)
+	case *wire.CacheDeleteIf:
+		l.cacheDeleteIf(ctx, r.Token, m)
+	case *wire.CacheWatch:
+		l.cacheWatch(r.Token, m)
+	case *wire.CounterAdd:
+		l.counterAdd(ctx, r.Token, m)
+	case *wire.CounterGet:
+		l.counterGet(r.Token, m)
 	case *wire.Topology:
 		l.settle(r.Token, sessioncore.Answer{Message: &wire.TopologyView{Brokers: l.session.opts.Brokers}})
 	case *wire.StreamShards:

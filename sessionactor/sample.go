@@ -46,7 +46,7 @@ func (l *lane) sampleRequest(r sessioncore.Request, began stages.Instant) {
 	path := stages.Publish
 	switch r.Kind {
 	case wire.KindPublish:
-	case wire.KindCachePut, wire.KindCacheGet, wire.KindCacheDelete:
+	case wire.KindCachePut, wire.KindCacheGet, wire.KindCacheDelete, wire.KindCachePutIf, wire.KindCacheDeleteIf, wire.KindCounterAdd, wire.KindCounterGet:
 		path = stages.Cache
 	default:
 		return

@@ -20,9 +20,9 @@ import (
 //sumtype:decl
 type SessionMessage interface{ sessionMessage() }
 
-// Subscribe asks a session for a subscription. Its request is settled by the subscription, or here when there is none.
+// Subscribe asks a session for a subscription or a watch. Its request is settled by that, or here when there is none.
 type Subscribe struct {
-	request subscribeRequest
+	request eventRequest
 }
 
 // ConnClosed says that the connection is gone and its pumps have ended.
@@ -198,21 +198,21 @@ func (a *Session) end(t *actors.Turn) {
 }
 
 func (a *Session) subscribe(t *actors.Turn, m *Subscribe) {
-	r := &m.request
+	r := m.request
 	if a.drain {
 		r.refuse(draining())
 		return
 	}
-	if f := a.subs.refusal(r.who); f != nil {
+	if f := a.subs.refusal(r.from()); f != nil {
 		r.refuse(*f)
 		return
 	}
 	a.next++
-	if err := spawnSubscription(t, a.s, a.next, *r); err != nil {
+	if err := spawnSubscription(t, a.s, a.next, r); err != nil {
 		r.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be started: "+err.Error()).WithRetry(wire.RetryRetry))
 		return
 	}
-	a.subs.take(subscriptionName(a.next), r.who)
+	a.subs.take(subscriptionName(a.next), r.from())
 }
 
 // start begins to take streams.

@@ -363,8 +363,7 @@ func (lateRing) Disarm()               {}
 func TestARingThatWasNotTakenNeverBlocksALaterOne(t *testing.T) {
 	for range 50 {
 		finish, finished := context.WithCancel(t.Context())
-		d := &delivery{stream: newHalf(t.Context(), actors.RealClock(), 1<<10), session: &session{finish: finish, opts: &Options{}}, gate: Goroutines().NewGate()}
-		d.request.entry = newEntry(stream("orders", 1), false)
+		d := newFeed(&Options{}, finish, 1, newHalf(t.Context(), actors.RealClock(), 1<<10), requested(1, false, wire.Grant{}))
 		arms := 0
 		d.cursor = lateRing{arm: func() bool {
 			if arms++; arms == 1 {

@@ -78,62 +78,65 @@ func closedBy(r storage.CloseReason) endCause {
 }
 
 // notRegistered is the answer to a subscribe that has no place in the log.
-func (d *delivery) notRegistered(err error) sessioncore.Answer {
+func (f *feed) notRegistered(err error) sessioncore.Answer {
 	if m := cursorError(err); m != nil {
 		return sessioncore.Answer{Message: m}
 	}
-	f := unavailable(wire.ReasonNotReady, "the shard's log is closed; repeat the request")
+	refusal := unavailable(wire.ReasonNotReady, "the shard's log is closed; repeat the request")
 	var closed *storage.ClosedError
 	if !errors.As(err, &closed) {
-		d.session.readFailed(d.request.entry, d.request.number, err)
-		f = wire.Refuse(wire.CodeStorage, "the log could not be read; the broker's log says why").WithRetry(wire.RetryRetry)
+		f.session.readFailed(f.asked.entry, f.asked.number, err)
+		refusal = wire.Refuse(wire.CodeStorage, "the log could not be read; the broker's log says why").WithRetry(wire.RetryRetry)
 	}
-	return sessioncore.Answer{Refusal: &f}
+	return sessioncore.Answer{Refusal: &refusal}
 }
 
 // endOfLog ends the subscription because its log gives no more.
 //
 // Nothing on an event stream can say that what comes next was removed by retention, or cannot be read. A stream that just ended would be
 // taken for one that is complete, so it is broken off, unless the client can be told to resume: there it is told what is wrong.
-func (d *delivery) endOfLog(ctx context.Context, err error) error {
+func (f *feed) endOfLog(ctx context.Context, err error) error {
 	var closed *storage.ClosedError
 	var old *storage.TooOldError
 	switch {
 	case errors.As(err, &closed):
-		return d.end(closedBy(closed.Reason))
+		return f.end(closedBy(closed.Reason))
 	case ctx.Err() != nil:
-		d.stream.CancelWrite()
+		f.stream.CancelWrite()
 		return context.Cause(ctx)
-	case errors.As(err, &old) && d.endsWhenLagging():
-		return d.end(endLagged)
+	case errors.As(err, &old) && f.endsWhenLagging():
+		return f.end(endLagged)
 	case errors.As(err, &old):
 	default:
-		d.session.readFailed(d.request.entry, d.request.number, err)
+		f.session.readFailed(f.asked.entry, f.asked.number, err)
 	}
-	d.stream.CancelWrite()
+	f.stream.CancelWrite()
 	return fmt.Errorf("read events: %w", err)
 }
 
 // endsWhenLagging reports whether a subscriber that lost records is told so and ended, instead of going on behind the hole: that is for
 // those who can resume. It then resumes at the first record it lost.
-func (d *delivery) endsWhenLagging() bool {
-	return endFrame(d.request.grant, d.id, d.ending(endLagged)) != nil
+func (f *feed) endsWhenLagging() bool {
+	return f.source.last(f.ending(endLagged)) != nil
 }
 
 // end writes the last frame, if there is one for this subscriber, and finishes the stream.
-func (d *delivery) end(cause endCause) error {
-	if m := endFrame(d.request.grant, d.id, d.ending(cause)); m != nil {
-		if err := d.put(wire.AppendJSONFrame(nil, m)); err != nil {
+func (f *feed) end(cause endCause) error {
+	if cause == endLagged && f.lagged != nil {
+		f.lagged.Inc()
+	}
+	if m := f.source.last(f.ending(cause)); m != nil {
+		if err := f.put(wire.AppendJSONFrame(nil, m)); err != nil {
 			return err
 		}
 	}
-	return d.stream.Close()
+	return f.stream.Close()
 }
 
 // ending is an end of this subscription, here and now.
-func (d *delivery) ending(cause endCause) ending {
-	e := ending{cause: cause, durable: d.request.entry.Durable, resume: d.next, generation: d.request.generation}
-	if t, ok := d.request.entry.Shard(d.request.number); ok && !d.request.entry.Gone() {
+func (f *feed) ending(cause endCause) ending {
+	e := ending{cause: cause, durable: f.asked.entry.Durable, resume: f.next, generation: f.asked.generation}
+	if t, ok := f.asked.entry.Shard(f.asked.number); ok && !f.asked.entry.Gone() {
 		e.generation = max(e.generation, t.Generation)
 		e.node, e.addr = t.Node, t.Addr
 	}

@@ -2,7 +2,7 @@ package sessionactor
 
 import "time"
 
-// SubscriptionOwner is the Owner of a subscription's cursor: whose it is, for those who list cursors or hear of drops. It is
+// SubscriptionOwner is the Owner of the cursor of a subscription or watch: whose it is, for those who list cursors or hear of drops. It is
 // never changed.
 type SubscriptionOwner struct {
 	Session      uint64 // number of the connection
@@ -13,9 +13,9 @@ type SubscriptionOwner struct {
 	Since        time.Time
 }
 
-func (d *delivery) owner() *SubscriptionOwner {
+func (f *feed) owner() *SubscriptionOwner {
 	return &SubscriptionOwner{
-		Session: d.session.number, Subscription: d.id, Tenant: d.request.who.tenant, Principal: d.request.who.subject,
-		Peer: d.session.conn.RemoteAddr(), Since: d.session.opts.Clock.Now(),
+		Session: f.session.number, Subscription: f.id, Tenant: f.asked.who.tenant, Principal: f.asked.who.subject,
+		Peer: f.session.conn.RemoteAddr(), Since: f.session.opts.Clock.Now(),
 	}
 }

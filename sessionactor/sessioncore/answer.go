@@ -23,6 +23,13 @@ type Answer struct {
 	// Found and Value answer a cache request without Message: what a get read or a delete removed. Value is borrowed.
 	Found bool
 	Value []byte
+	// Applied says that a conditional cache write was done. HasVersion and Version are the version that it wrote, or that the key has; or
+	// that of what a get found.
+	Applied    bool
+	HasVersion bool
+	Version    id.Offset
+	// Sum is a counter with what was added.
+	Sum int64
 }
 
 // Settle gives a request its outcome. Answers that are due now are in Out, permits that came free in Released. A token
@@ -102,12 +109,13 @@ func (s *Stream) encode(dst []byte, sl *slot, a Answer) []byte {
 	if a.Message != nil {
 		return wire.AppendJSONFrame(dst, a.Message)
 	}
-	return appendDone(dst, sl.message, a)
+	return s.appendDone(dst, sl.message, a)
 }
 
 // appendDone writes that a request of the form message was done; to a cache request it repeats what was asked.
-func appendDone(dst []byte, asked wire.Message, a Answer) []byte {
+func (s *Stream) appendDone(dst []byte, asked wire.Message, a Answer) []byte {
 	value := wire.Opt[[]byte]{V: a.Value, Set: a.Found}
+	version := wire.Opt[uint64]{V: uint64(a.Version), Set: a.HasVersion}
 	switch m := asked.(type) {
 	case *wire.PublishIf: // the offset is the point of it, and every client that asks reads it
 		return wire.AppendJSONFrame(dst, &wire.PublishOK{RequestID: m.RequestID, Offset: wire.Opt[id.Offset]{V: a.Offset, Set: a.HasOffset}})
@@ -119,9 +127,16 @@ func appendDone(dst []byte, asked wire.Message, a Answer) []byte {
 		}
 		return wire.AppendJSONFrame(dst, &wire.CacheOK{RequestID: m.RequestID.V})
 	case *wire.CacheGet:
-		return wire.AppendJSONFrame(dst, &wire.CacheValue{TenantID: m.TenantID, Namespace: m.Namespace, Cache: m.Cache, Key: m.Key, Value: value, RequestID: m.RequestID})
+		version.Set = version.Set && a.Found && s.grant.Features.Has(wire.FeatureCacheConditional)
+		return wire.AppendJSONFrame(dst, &wire.CacheValue{TenantID: m.TenantID, Namespace: m.Namespace, Cache: m.Cache, Key: m.Key, Value: value, RequestID: m.RequestID, Version: version})
 	case *wire.CacheDelete:
 		return wire.AppendJSONFrame(dst, &wire.CacheValue{TenantID: m.TenantID, Namespace: m.Namespace, Cache: m.Cache, Key: m.Key, Value: value, RequestID: m.RequestID})
+	case *wire.CachePutIf:
+		return wire.AppendJSONFrame(dst, &wire.CacheConditionResult{Applied: a.Applied, Version: version, RequestID: m.RequestID})
+	case *wire.CacheDeleteIf:
+		return wire.AppendJSONFrame(dst, &wire.CacheConditionResult{Applied: a.Applied, Version: version, RequestID: m.RequestID})
+	case *wire.CounterAdd:
+		return wire.AppendJSONFrame(dst, &wire.CounterValue{Value: wire.Some(a.Sum), RequestID: m.RequestID})
 	}
 	panic(fmt.Sprintf("sessioncore: no answer for %T", asked))
 }

@@ -87,6 +87,13 @@ func TestARefusalForWantOfAPermissionNamesThePermission(t *testing.T) {
 		{ActionCacheRead, text(`{"type":"cache_get",%s}`, in("users")), "cache.read on cache:t1/default/users/k/1"},
 		{ActionCacheWrite, text(`{"type":"cache_put",%s,"value":""}`, in("users")), "cache.write on cache:t1/default/users/k/1"},
 		{ActionCacheWrite, text(`{"type":"cache_delete",%s}`, in("users")), "cache.write on cache:t1/default/users/k/1"},
+		{ActionCacheWrite, text(`{"type":"cache_put_if",%s,"value":"","condition":"absent","request_id":1}`, in("users")), "cache.write on cache:t1/default/users/k/1"},
+		{ActionCacheWrite, text(`{"type":"cache_delete_if",%s,"version":1,"request_id":1}`, in("users")), "cache.write on cache:t1/default/users/k/1"},
+		{ActionCacheWrite, text(`{"type":"counter_add",%s,"delta":1,"request_id":1}`, in("users")), "cache.write on cache:t1/default/users/k/1"},
+		{ActionCacheRead, text(`{"type":"counter_get",%s,"request_id":1}`, in("users")), "cache.read on cache:t1/default/users/k/1"},
+		{ActionCacheRead, text(`{"type":"cache_watch",%s}`, in("users")), "cache.read on cache:t1/default/users/k/1"},
+		{ActionCacheRead, text(`{"type":"cache_watch","tenant_id":"t1","namespace":"default","cache":"users","prefix":"k/"}`), "cache.read on cache:t1/default/users/k/*"},
+		{ActionCacheRead, text(`{"type":"cache_watch","tenant_id":"t1","namespace":"default","cache":"users","prefix":""}`), "cache.read on cache:t1/default/users"},
 	} {
 		s := open(t, todayOffered(), rights{denied: c.denied})
 		q := s.Frame(c.frame)
@@ -112,6 +119,8 @@ func TestEveryRequestThatNamesAnotherTenantIsForbidden(t *testing.T) {
 		"subscribe": `"stream":"s"`, "stream_shards": `"stream":"s","request_id":1`,
 		"cache_shards": `"cache":"c","request_id":1`, "shard_owners": `"name":"s","kind":"stream","request_id":1`,
 		"cache_get": `"cache":"c","key":"k"`, "cache_put": `"cache":"c","key":"k","value":""`, "cache_delete": `"cache":"c","key":"k"`,
+		"cache_put_if": `"cache":"c","key":"k","value":"","condition":"absent","request_id":1`, "cache_delete_if": `"cache":"c","key":"k","version":1,"request_id":1`,
+		"cache_watch": `"cache":"c","key":"k"`, "counter_add": `"cache":"c","key":"k","delta":1,"request_id":1`, "counter_get": `"cache":"c","key":"k","request_id":1`,
 	} {
 		frames[typ] = text(`{"type":%q,"tenant_id":"t2","namespace":"n",%s}`, typ, rest)
 	}
@@ -142,5 +151,33 @@ func TestTheRightToPublishIsJudgedForEachStreamAnew(t *testing.T) {
 	}
 	if q := s.Frame(acked(3)); q.Do != Publish {
 		t.Fatal("the first stream is not allowed any more")
+	}
+}
+
+// looked notes what a token was asked for.
+type looked struct {
+	rights
+	objects *[]Object
+}
+
+func (l looked) Allows(_ Action, o Object) bool {
+	*l.objects = append(*l.objects, o)
+	return true
+}
+
+// A watch of a prefix is no request on a key that happens to be called so: a right to that key is none to the prefix. What names both or
+// neither is judged as what takes most.
+func TestAWatchAsksForTheRightToAllThatItMayShow(t *testing.T) {
+	whole := Object{Tenant: tenant, Namespace: "default", Name: "users"}
+	key, prefix, all := whole, whole, whole
+	key.Key, key.HasKey = "k", true
+	prefix.Prefix, prefix.HasPrefix, all.HasPrefix = "k", true, true
+	for filter, want := range map[string]Object{`"key":"k"`: key, `"prefix":"k"`: prefix, `"prefix":""`: all, `"key":"x","prefix":"k"`: prefix, `"shard":0`: all} {
+		var objects []Object
+		s := open(t, todayOffered(), looked{objects: &objects})
+		s.Frame(text(`{"type":"cache_watch","tenant_id":"t1","namespace":"default","cache":"users",%s}`, filter))
+		if len(objects) != 1 || objects[0] != want {
+			t.Errorf("%s takes a right to %+v, want %+v", filter, objects, want)
+		}
 	}
 }

@@ -20,11 +20,15 @@ func (a Action) String() string {
 	return "unknown"
 }
 
-// Object is what a request touches. Key is set for requests on one cache key.
+// Object is what a request touches. Key is set for requests on one cache key, Prefix for those on all keys that begin with it, whether
+// they exist or not: that takes a right to the whole cache, or to a prefix that it begins with, and rights to single keys don't add up to
+// it.
 type Object struct {
 	Tenant, Namespace, Name string
 	Key                     string
 	HasKey                  bool
+	Prefix                  string
+	HasPrefix               bool
 }
 
 // Grants is what a verified token allows. It never changes once handed out.

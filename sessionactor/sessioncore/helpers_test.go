@@ -184,7 +184,7 @@ func none(t tb, s *Stream) {
 func unauthenticated(role wire.Role) *Stream { return NewStream(role, everything(), window) }
 
 // open returns a stream of a client that came with auth and was let in; its answer was taken.
-func open(t tb, auth *wire.Auth, r rights) *Stream {
+func open(t tb, auth *wire.Auth, r Grants) *Stream {
 	t.Helper()
 	s := unauthenticated(wire.RoleControl)
 	letIn(t, s, auth, r)
@@ -193,7 +193,7 @@ func open(t tb, auth *wire.Auth, r rights) *Stream {
 	return s
 }
 
-func letIn(t tb, s *Stream, auth *wire.Auth, r rights) {
+func letIn(t tb, s *Stream, auth *wire.Auth, r Grants) {
 	t.Helper()
 	q := s.Frame(message(auth))
 	if q.Do != Authenticate {

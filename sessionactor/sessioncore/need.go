@@ -29,6 +29,16 @@ func need(m wire.Message) needed {
 		return cacheNeed(ActionCacheRead, m.TenantID, m.Namespace, m.Cache, m.Key)
 	case *wire.CacheDelete:
 		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CachePutIf:
+		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CacheDeleteIf:
+		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CounterAdd:
+		return cacheNeed(ActionCacheWrite, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CounterGet:
+		return cacheNeed(ActionCacheRead, m.TenantID, m.Namespace, m.Cache, m.Key)
+	case *wire.CacheWatch:
+		return watchNeed(m)
 	case *wire.StreamShards:
 		return needed{on: Object{Tenant: m.TenantID}, tenantOnly: true}
 	case *wire.CacheShards:
@@ -41,4 +51,13 @@ func need(m wire.Message) needed {
 
 func cacheNeed(a Action, tenant, namespace, cache, key string) needed {
 	return needed{a, "cache", Object{Tenant: tenant, Namespace: namespace, Name: cache, Key: key, HasKey: true}, false}
+}
+
+// watchNeed is the right that a watch takes. One that names neither a key nor a prefix, or both, is refused later; until then it is one of a
+// prefix, which takes most.
+func watchNeed(m *wire.CacheWatch) needed {
+	if m.Key.Set && !m.Prefix.Set {
+		return cacheNeed(ActionCacheRead, m.TenantID, m.Namespace, m.Cache, m.Key.V)
+	}
+	return needed{ActionCacheRead, "cache", Object{Tenant: m.TenantID, Namespace: m.Namespace, Name: m.Cache, Prefix: m.Prefix.V, HasPrefix: true}, false}
 }

@@ -33,8 +33,9 @@ func (s *Stream) Left() { s.sending = 0 }
 // HasLeft reports whether a request's answer was moved to Out, or given away: it waits for no older one.
 func (s *Stream) HasLeft(t Token) bool { return s.open.get(t) == nil }
 
-// outKept is the largest answer buffer an idle stream keeps, in bytes.
-const outKept = 512
+// outKept is the largest answer buffer an idle stream keeps, in bytes: a value of 256 bytes with its version, twice as much as it takes since
+// buffers grow by that.
+const outKept = 1024
 
 // Pending is how many bytes are in Out.
 func (s *Stream) Pending() int { return len(s.out) }

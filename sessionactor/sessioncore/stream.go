@@ -504,6 +504,9 @@ func (s *Stream) permit(a Action, kind string, o Object) *wire.Refusal {
 	if o.HasKey {
 		object += "/" + o.Key
 	}
+	if o.HasPrefix && o.Prefix != "" {
+		object += "/" + o.Prefix + "*"
+	}
 	f := wire.Refuse(wire.CodeForbidden, fmt.Sprintf("forbidden: the token lacks the permission %s on %s", a, object))
 	return &f
 }

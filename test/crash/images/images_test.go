@@ -49,7 +49,7 @@ func TestNoCrashImageHasLostWhatWasAcknowledged(t *testing.T) {
 	if want < 1000 {
 		return // too few for all kinds to have come
 	}
-	for _, step := range []string{"create", "append", "step", "run", "save a generation", "truncate", "reset", "retain", "compress", "rest", "snapshot", "restart"} {
+	for _, step := range []string{"create", "append", "step", "run", "save a generation", "truncate", "reset", "retain", "compress", "rest", "snapshot", "streamed snapshot", "retain to", "restart"} {
 		if steps[step] == 0 && step != "append" { // an append only queues
 			t.Errorf("no image comes from %s", step)
 		}

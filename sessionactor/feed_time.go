@@ -24,36 +24,35 @@ func (p *pageTime) start(t *stages.Timings) {
 }
 
 // lookForPage begins to read a page, if there is one.
-func (d *delivery) lookForPage() {
-	if d.time.on {
-		d.time.at = d.session.opts.Timings.Now()
+func (f *feed) lookForPage() {
+	if f.time.on {
+		f.time.at = f.session.opts.Timings.Now()
 	}
 }
 
 // havePage says that one was read, and is to be written now.
-func (d *delivery) havePage() {
-	if p := &d.time; p.on {
-		now := d.session.opts.Timings.Now()
+func (f *feed) havePage() {
+	if p := &f.time; p.on {
+		now := f.session.opts.Timings.Now()
 		p.storage, p.transport, p.at = time.Duration(now-p.at), 0, now
 	}
 }
 
 // send writes to the event stream.
-func (d *delivery) send(b []byte) error {
-	p, timings := &d.time, d.session.opts.Timings
+func (f *feed) send(b []byte) error {
+	p, timings := &f.time, f.session.opts.Timings
 	if !p.on {
-		_, err := d.stream.Write(b)
-		return err
+		return f.transmit(b)
 	}
 	began := timings.Now()
-	_, err := d.stream.Write(b)
+	err := f.transmit(b)
 	p.transport += timings.Since(began)
 	return err
 }
 
 // wrotePage notes what a timed page took, and decides about the next.
-func (d *delivery) wrotePage() {
-	p, timings := &d.time, d.session.opts.Timings
+func (f *feed) wrotePage() {
+	p, timings := &f.time, f.session.opts.Timings
 	if p.on {
 		timings.Took(stages.Deliver, stages.Storage, p.storage)
 		timings.Took(stages.Deliver, stages.Wire, timings.Since(p.at)-p.transport)

@@ -1,0 +1,52 @@
+package sessionactor
+
+import (
+	"errors"
+	"sync"
+)
+
+// writeBuffers are shared by all subscriptions: only one that has something to write holds one.
+var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeBytes); return &b }}
+
+// join puts bytes behind those that wait in buf. What is large goes out by itself, uncopied.
+func (f *feed) join(buf, frame []byte) ([]byte, error) {
+	if len(buf)+len(frame) <= writeBytes {
+		return append(buf, frame...), nil
+	}
+	if err := f.put(buf); err != nil {
+		return buf, err
+	}
+	if len(frame) < writeBytes/4 {
+		return append(buf[:0], frame...), nil
+	}
+	return buf[:0], f.put(frame)
+}
+
+// restart writes what was encoded and keeps the buffer only if it is of the usual size.
+func (f *feed) restart(buf []byte) ([]byte, error) {
+	err := f.put(buf)
+	if cap(buf) > 2*writeBytes {
+		return make([]byte, 0, writeBytes), err
+	}
+	return buf[:0], err
+}
+
+func (f *feed) put(p []byte) error {
+	if len(p) == 0 {
+		return nil
+	}
+	return f.send(p)
+}
+
+// transmit writes to the event stream, and waits until the client takes it.
+func (f *feed) transmit(b []byte) error {
+	if f.eager {
+		err := f.stream.TryWriteAll(b)
+		if !errors.Is(err, ErrWouldBlock) {
+			return err
+		}
+		f.slow = true
+	}
+	_, err := f.stream.Write(b)
+	return err
+}
