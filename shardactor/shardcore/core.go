@@ -143,6 +143,8 @@ func (c *Core) Step(at At, in Input) {
 		c.open(at, in)
 	case Recovered:
 		c.recovered(in)
+	case LogOpened:
+		c.logOpened(in)
 	case OpenFailed:
 		c.openFailed(at, in)
 	case DiskStalled:

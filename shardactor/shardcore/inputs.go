@@ -55,6 +55,13 @@ func MainTail(end id.Offset) [logCount]id.Offset {
 	return tails
 }
 
+// LogOpened says that a log other than the main one, which Recovered told nothing of, was opened after all, because it is needed now. Nothing
+// was claimed in it before.
+type LogOpened struct {
+	Log  Log
+	Tail id.Offset
+}
+
 // OpenFailed says that a log could not be opened. Damaged: what it holds is known to be bad, and only an operator can help.
 type OpenFailed struct {
 	Reason  string
@@ -146,6 +153,7 @@ type Wake struct{}
 func (Open) input()        {}
 func (Recovered) input()   {}
 func (OpenFailed) input()  {}
+func (LogOpened) input()   {}
 func (*Write) input()      {}
 func (Persisted) input()   {}
 func (PersistedTo) input() {}

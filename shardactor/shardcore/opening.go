@@ -64,6 +64,18 @@ func (c *Core) lead(at At, r opening) {
 	c.become(at, leading{generation: r.generation}, "recovered")
 }
 
+// logOpened takes over what a log holds that was opened later than the others. What it holds is readable.
+func (c *Core) logOpened(in LogOpened) {
+	l := &c.logs[in.Log]
+	if in.Log == LogMain || l.tail != 0 {
+		panic(fmt.Sprintf("shardcore: log %d was opened at %d, and is at %d already", in.Log, in.Tail, l.tail))
+	}
+	l.begin(in.Tail)
+	if in.Tail > 0 {
+		c.emit(Readable{Log: in.Log, End: in.Tail})
+	}
+}
+
 func (c *Core) openFailed(at At, in OpenFailed) {
 	if _, ok := c.role.(opening); !ok {
 		return // closed, reassigned or draining meanwhile

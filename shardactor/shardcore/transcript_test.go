@@ -25,6 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the core says into testdat
 //	writefailed SEQ REASON [full]                     poisoned REASON | trimmed BASE
 //	released END             blocking (before anything else: the core withholds answers)
 //	stalled | back | damaged REASON | drain | wake    take
+//	logopened TAIL           (that of the counters, after the others)
 //	number                   booked (before anything else: what the core tells its book is in the transcript)
 //	restart GENERATION (a new core that recovers what the old one would have put into its snapshot; it is opened, and saving)
 //
@@ -101,6 +102,8 @@ func play(t *testing.T, script string) string {
 				}
 			}
 			c.Step(at, in)
+		case "logopened":
+			c.Step(at, LogOpened{Log: LogCounters, Tail: id.Offset(number(1))})
 		case "restart":
 			asOf, body := c.ProducersSnapshot()
 			producers, err := DecodeProducers(body, asOf)
