@@ -32,7 +32,7 @@ func (l *lane) refuseCache(t sessioncore.Token, op string, f wire.Refusal) {
 }
 
 func (l *lane) cachePut(ctx context.Context, t sessioncore.Token, m *wire.CachePut) {
-	if h, ok := l.cacheShard(t, "put", m.TenantID, m.Namespace, m.Cache, m.Key); ok {
+	if h, ok := l.cacheShard(t, "put", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put", m.TTLMillis) {
 		msg := &shardactor.CachePut{Key: m.Key, Value: m.Value, TTLMillis: m.TTLMillis.V, HasTTL: m.TTLMillis.Set}
 		msg.To(l, shardcore.Token(t))
 		msg.Sent = l.sampleSent(t)
@@ -50,7 +50,7 @@ func (l *lane) cacheDelete(ctx context.Context, t sessioncore.Token, m *wire.Cac
 }
 
 func (l *lane) cachePutIf(ctx context.Context, t sessioncore.Token, m *wire.CachePutIf) {
-	if h, ok := l.cacheShard(t, "put_if", m.TenantID, m.Namespace, m.Cache, m.Key); ok {
+	if h, ok := l.cacheShard(t, "put_if", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put_if", m.TTLMillis) {
 		msg := &shardactor.CachePutIf{Key: m.Key, Value: m.Value, TTLMillis: m.TTLMillis.V, HasTTL: m.TTLMillis.Set}
 		msg.HasVersion, msg.Version = m.Condition.Version.Set, id.Offset(m.Condition.Version.V)
 		msg.To(l, shardcore.Token(t))
@@ -66,6 +66,15 @@ func (l *lane) cacheDeleteIf(ctx context.Context, t sessioncore.Token, m *wire.C
 		msg.Sent = l.sampleSent(t)
 		l.sendWrite(ctx, t, h.Handle, msg, "delete_if")
 	}
+}
+
+// lives refuses a value that would be over before it is there: nobody means that, and a put that is answered is to be found.
+func (l *lane) lives(t sessioncore.Token, op string, ttl wire.Opt[uint64]) bool {
+	if !ttl.Set || ttl.V > 0 {
+		return true
+	}
+	l.refuseCache(t, op, wire.Refuse(wire.CodeInvalidRequest, "ttl_ms is 0: a value lives for 1 ms at least; leave it out for one that does not end"))
+	return false
 }
 
 // sendWrite hands a write to the shard of a cache.

@@ -13,10 +13,9 @@ import (
 )
 
 // judge makes a cache write of a request: what it does is decided when it is claimed. Until then it is charged for bytes.
-func (s *Shard) judge(r *request, w shardcore.Write, bytes int, judge func(nowMillis uint64) shardcore.Verdict) shardcore.Input {
-	w.Reply, w.Fold = r, true
+func (s *Shard) judge(r *request, w shardcore.Write, bytes int, judge func(base id.Offset, nowMillis uint64) shardcore.Verdict) shardcore.Input {
+	w.Reply, w.Fold, w.Judge = r, true, judge
 	w.Batch.Kind, w.Batch.PayloadBytes = batch.Records, bytes
-	w.Judge = func(_ id.Offset, nowMillis uint64) shardcore.Verdict { return judge(nowMillis) }
 	r.write = w
 	return &r.write
 }
@@ -34,19 +33,20 @@ func expiry(nowMillis, ttlMillis uint64, has bool) uint64 {
 }
 
 func (s *Shard) cachePut(m *CachePut) shardcore.Input {
-	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(nowMillis uint64) shardcore.Verdict {
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(_ id.Offset, nowMillis uint64) shardcore.Verdict {
 		c := s.cache
 		if f := c.admit([]byte(m.Key), len(m.Value), m.HasTTL); f != nil {
 			return shardcore.Verdict{Refusal: f}
 		}
 		record(&m.batch, c.main.Put([]byte(m.Key), m.Value, expiry(nowMillis, m.TTLMillis, m.HasTTL)).Record)
+		m.Value = recorded(&m.batch, len(m.Value))
 		return shardcore.Verdict{Append: true}
 	})
 }
 
 func (s *Shard) cachePutIf(m *CachePutIf) shardcore.Input {
 	m.result, m.versioned = &m.judged, true
-	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(nowMillis uint64) shardcore.Verdict {
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key)+len(m.Value), func(_ id.Offset, nowMillis uint64) shardcore.Verdict {
 		c := s.cache
 		d := c.main.PutIf([]byte(m.Key), m.Value, expiry(nowMillis, m.TTLMillis, m.HasTTL), reading.Condition{HasVersion: m.HasVersion, Version: m.Version}, nowMillis)
 		if d.Append {
@@ -54,16 +54,21 @@ func (s *Shard) cachePutIf(m *CachePutIf) shardcore.Input {
 				return shardcore.Verdict{Refusal: f}
 			}
 			record(&m.batch, d.Record)
+			m.Value = recorded(&m.batch, len(m.Value))
 		}
 		m.judged = Answer{Applied: d.Applied, HasVersion: d.HasVersion, Version: d.Version}
 		return shardcore.Verdict{Append: d.Append, Until: d.Until}
 	})
 }
 
+// recorded is the value in a batch of one put, which ends with it. The message of a put lies in memory for as long as its batch, which is
+// kept for watches; it is to keep one copy of the value.
+func recorded(b *batch.Batch, n int) []byte { return b.Body[len(b.Body)-n:] }
+
 func (s *Shard) cacheDelete(m *CacheDelete) shardcore.Input {
 	m.result = &m.judged
 	m.again = func() { s.readCold(m) }
-	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(nowMillis uint64) shardcore.Verdict {
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(_ id.Offset, nowMillis uint64) shardcore.Verdict {
 		var read *reading.Read
 		if m.cold.known {
 			read = &reading.Read{Version: m.cold.version, Value: m.cold.value}
@@ -83,7 +88,7 @@ func (s *Shard) cacheDelete(m *CacheDelete) shardcore.Input {
 
 func (s *Shard) cacheDeleteIf(m *CacheDeleteIf) shardcore.Input {
 	m.result = &m.judged
-	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(nowMillis uint64) shardcore.Verdict {
+	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(_ id.Offset, nowMillis uint64) shardcore.Verdict {
 		d := s.cache.main.DeleteIf([]byte(m.Key), m.Version, nowMillis)
 		m.judged = Answer{Applied: d.Applied}
 		if d.Append {
@@ -97,7 +102,7 @@ func (s *Shard) cacheDeleteIf(m *CacheDeleteIf) shardcore.Input {
 
 func (s *Shard) counterAdd(m *CounterAdd) shardcore.Input {
 	m.result = &m.judged
-	return s.judge(&m.request, shardcore.Write{Log: shardcore.LogCounters, Batch: &m.batch}, len(m.Key), func(uint64) shardcore.Verdict {
+	return s.judge(&m.request, shardcore.Write{Log: shardcore.LogCounters, Batch: &m.batch}, len(m.Key), func(id.Offset, uint64) shardcore.Verdict {
 		c := s.cache
 		d := c.sums.Add([]byte(m.Key), m.Delta)
 		if !d.Append {
@@ -105,7 +110,7 @@ func (s *Shard) counterAdd(m *CounterAdd) shardcore.Input {
 			return shardcore.Verdict{Refusal: &f, Until: d.Until}
 		}
 		if err := c.counters.Admit([]byte(m.Key)); err != nil {
-			f := wire.Refuse(wire.CodeLimitExceeded, err.Error())
+			f := wire.Refuse(wire.CodeLimitExceeded, full(err))
 			return shardcore.Verdict{Refusal: &f}
 		}
 		counterRecord(&m.batch, d.Record)

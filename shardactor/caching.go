@@ -1,9 +1,13 @@
 package shardactor
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -16,6 +20,8 @@ type caching struct {
 	main     *reading.Ledger // over one of the two
 	counters *reading.Counters
 	sums     *reading.CounterLedger // over counters
+
+	void [shardcore.LogCounters + 1]id.Offset // by log: the lowest offset from which on claims became void since somebody looked
 
 	unfit map[id.Offset]struct{} // puts that an in-memory cache had no room for, in this turn
 }
@@ -38,6 +44,7 @@ func (c *caching) Claimed(log shardcore.Log, b *batch.Batch) { c.claims(log).Cla
 
 // Void implements shardcore.Book.
 func (c *caching) Void(log shardcore.Log, from id.Offset) {
+	c.void[log] = min(c.void[log], from)
 	if l := c.claims(log); l != nil {
 		l.Void(from)
 	}
@@ -65,8 +72,22 @@ func (c *caching) admit(key []byte, value int, expires bool) *wire.Refusal {
 	if err == nil {
 		return nil
 	}
-	f := wire.Refuse(wire.CodeLimitExceeded, err.Error())
+	f := wire.Refuse(wire.CodeLimitExceeded, full(err))
 	return &f
+}
+
+// full says what a write found no room in, and which setting that is.
+func full(err error) string {
+	var index *keyed.FullError
+	if errors.As(err, &index) {
+		return fmt.Sprintf("the entry needs %d bytes of this node's memory for keys (FELIX_CACHE_INDEX_BYTES), of which %d of %d are taken; remove entries, let some end, or raise it",
+			index.Needed, index.Used, index.Limit)
+	}
+	var large *reading.TooLargeError
+	if errors.As(err, &large) {
+		return fmt.Sprintf("the entry needs %d bytes, and this node's in-memory caches have %d in all (FELIX_CACHE_MEMORY_BYTES); store less or raise it", large.Needed, large.Limit)
+	}
+	return err.Error()
 }
 
 // outcome is the answer to a cache write that was not refused.

@@ -38,9 +38,17 @@ func (g grants) Allows(a sessioncore.Action, o sessioncore.Object) bool {
 		if o.HasPrefix { // a watch of all keys that begin with it
 			return g.p.Permissions.Allows(auth.CacheRead, auth.CachePrefixObject(o.Tenant, o.Namespace, o.Name, o.Prefix))
 		}
-		return g.p.Permissions.Allows(auth.CacheRead, auth.CacheKeyObject(o.Tenant, o.Namespace, o.Name, o.Key))
+		return g.p.Permissions.Allows(auth.CacheRead, keyObject(o))
 	case sessioncore.ActionCacheWrite:
-		return g.p.Permissions.Allows(auth.CacheWrite, auth.CacheKeyObject(o.Tenant, o.Namespace, o.Name, o.Key))
+		return g.p.Permissions.Allows(auth.CacheWrite, keyObject(o))
 	}
 	return false
+}
+
+// keyObject is one key of a cache. No grant of keys names the empty one, so that it takes a grant of the cache.
+func keyObject(o sessioncore.Object) auth.Object {
+	if o.Key == "" {
+		return auth.CachePrefixObject(o.Tenant, o.Namespace, o.Name, "")
+	}
+	return auth.CacheKeyObject(o.Tenant, o.Namespace, o.Name, o.Key)
 }

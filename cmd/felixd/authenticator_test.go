@@ -32,6 +32,8 @@ func TestAWatchNeedsAGrantOfEverythingItCanSee(t *testing.T) {
 		{"cache.read:cache:t1/ns/users/ab", key("ab"), true},
 		{"cache.read:cache:t1/ns/users/ab", prefix("ab"), false},
 		{"cache.write:cache:t1/ns/users", prefix(""), false},
+		{"cache.read:cache:t1/ns/users", key(""), true},
+		{"cache.read:cache:t1/ns/users/a*", key(""), false},
 	} {
 		p, err := auth.ParsePermissions("t1", []string{c.grant})
 		if err != nil {

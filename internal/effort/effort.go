@@ -33,6 +33,8 @@ func Table() []Entry {
 		{"cache_image_steps", 600, 20_000, "writes to a cache shard at whose disk operations crash images are taken, each opened and compared (shardactor)"},
 		{"cached_keys", 100_000, 1_000_000, "keys of a log-backed cache whose memory, collection and restart are measured (test/cache)"},
 		{"churned_connections", 500, 20_000, "connections that publish one record and go (test/streams)"},
+		{"conformance_kills", 3, 20, "brokers killed under the campaigns of an unmodified client (test/conformance)"},
+		{"conformance_operations", 3000, 20_000, "operations of its campaign on a cache of four shards (test/conformance)"},
 		{"conformance_rounds", 1, 20, "rounds of the whole suite with an unmodified client (test/conformance)"},
 		{"connect_cycles", 200, 5000, "connections that subscribe, receive and end, a quarter of them killed (test/streams)"},
 		{"crash_images", 2000, 20_000, "distinct disks that kills and power cuts leave of a log, each opened and compared (test/crash/images)"},
