@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import sys
 import time
@@ -11,9 +12,10 @@ from pathlib import Path
 import felix
 
 from suite import devfile
+from suite.daemon import Daemons
 from suite.runner import Report, Watchdog, run_round
 from suite.scenarios import ALL
-from suite.stage import Stage
+from suite.stage import Sizes, Stage
 from suite.surfaces import AsyncSurface, SyncSurface
 
 # A connection on loopback takes some 10 ms. A lost first datagram costs the client's first probe timeout, 1 s.
@@ -31,14 +33,34 @@ def main(arguments: list[str]) -> int:
         return 2
     report.remark(f"felix-client {felix.__version__}, Python {platform.python_version()}, broker at {dev.client_addr}")
     report.remark(connect_remark(dev))
-    scenarios = [each for each in ALL if not options.only or each.__name__ in options.only]
-    watchdog = Watchdog(report)
-    for number in range(1, options.rounds + 1):
-        for surface in surfaces(options.surface):
-            stage = Stage(felix, dev, surface, options.records)
-            surface.run(run_round(stage, scenarios, number, report, watchdog))
+    scenarios = chosen(options, report)
+    daemons = Daemons(options.felixd)
+    watchdog = Watchdog(report, end=lambda code: leave(daemons, code))
+    sizes = Sizes(options.records, options.operations, options.kills)
+    try:
+        for number in range(1, options.rounds + 1):
+            for surface in surfaces(options.surface):
+                stage = Stage(felix, dev, surface, sizes, daemons)
+                surface.run(run_round(stage, scenarios, number, report, watchdog))
+    finally:
+        daemons.remove_all()
     report.totals()
     return 1 if report.failed or not report.passed else 0
+
+
+def chosen(options: argparse.Namespace, report: Report) -> list:
+    """The scenarios that were asked for; those that kill brokers only with a binary to make them from."""
+    asked = [each for each in ALL if not options.only or each.__name__ in options.only]
+    found = [each for each in asked if options.felixd is not None or not each.own_broker]
+    if len(found) < len(asked):
+        report.remark(f"without --felixd: {len(asked) - len(found)} scenarios that need a broker of their own are left out")
+    return found
+
+
+def leave(daemons: Daemons, code: int) -> None:
+    """End the process at once, and with it the brokers it started."""
+    daemons.remove_all()
+    os._exit(code)
 
 
 def surfaces(which: str) -> list:
@@ -67,6 +89,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--dev-json", type=Path, required=True, help="file that `felixd dev` writes")
     parser.add_argument("--rounds", type=positive, default=1, help="how often to run everything (1)")
     parser.add_argument("--records", type=positive, default=10_000, help="records of each order scenario (10000)")
+    parser.add_argument("--felixd", type=Path, help="binary for the scenarios that kill a broker of their own")
+    parser.add_argument("--operations", type=positive, default=3_000, help="operations of the cache campaign (3000)")
+    parser.add_argument("--kills", type=positive, default=3, help="brokers that the cache campaign kills (3)")
     parser.add_argument("--wait", type=float, default=10.0, help="seconds to wait for the broker (10)")
     parser.add_argument("--surface", choices=("both", "sync", "async"), default="both", help="face of the client (both)")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run only this scenario; repeatable")

@@ -35,9 +35,11 @@ class ControlPlane:
             body["retention"] = {"max_size_bytes": retention_bytes}
         self._send("POST", "/streams", body, (200, 201))
 
-    def create_cache(self, name: str, shards: int) -> None:
-        """Create a cache; done when the catalog has it, not yet when it is served."""
+    def create_cache(self, name: str, shards: int, in_memory: bool = False) -> None:
+        """Create a cache, kept in a log unless in_memory; done when the catalog has it, not yet when it is served."""
         body = {"cache": name, "display_name": name, "shards": shards}
+        if in_memory:
+            body["in_memory"] = True
         self._send("POST", "/caches", body, (200, 201))
 
     def delete_stream(self, name: str) -> None:

@@ -90,12 +90,14 @@ class Watchdog:
 
 
 async def run_round(stage, scenarios, round_number: int, report: Report, watchdog: Watchdog) -> None:
-    """Run each scenario once on the surface of the stage.
+    """Run each scenario once on the surface of the stage; those marked once run in the first round alone.
 
     One client serves the whole round, as in an application; after a failure the next scenario gets a new one.
     """
     client = None
     for scenario in scenarios:
+        if scenario.once and round_number > 1:
+            continue
         name = scenario.__name__
         timer = watchdog.watch(name, stage.surface.name, round_number, scenario.seconds)
         started = time.monotonic()
@@ -117,11 +119,17 @@ async def run_round(stage, scenarios, round_number: int, report: Report, watchdo
         report.result(name, stage.surface.name, round_number, took, note, error)
 
 
-def scenario(seconds: float = 60.0):
-    """Mark a coroutine function (stage, client) as a scenario that ends within so many seconds."""
+def scenario(seconds: float = 60.0, own_broker: bool = False, once: bool = False):
+    """Mark a coroutine function (stage, client) as a scenario that ends within so many seconds.
+
+    own_broker: it starts brokers of its own, for which the run needs a binary. once: it has a size of its own, and more
+    rounds do not repeat it.
+    """
 
     def mark(function):
         function.seconds = seconds
+        function.own_broker = own_broker
+        function.once = once
         return function
 
     return mark

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import dataclass
 
 from suite import placement
 from suite.checks import Mismatch
 from suite.controlplane import ControlPlane
+from suite.daemon import Daemon, Daemons
 from suite.devfile import Dev
 
 SERVED_WITHIN = 10.0  # seconds from creation to the first accepted request
 PROBE = b"conformance-probe"  # record put on every shard of a new stream
 
 
+@dataclass(frozen=True)
+class Sizes:
+    """How much the scenarios do that can do more or less."""
+
+    records: int = 10_000  # records of each order scenario
+    operations: int = 3_000  # operations of the cache campaign
+    kills: int = 3  # brokers it kills
+
+
 class Stage:
     """Resources of one scenario on one surface. Names are drawn anew, so that nothing old can be met."""
 
-    def __init__(self, felix, dev: Dev, surface, records: int):
+    def __init__(self, felix, dev: Dev, surface, sizes: Sizes, daemons: Daemons):
         self.felix = felix
         self.dev = dev
         self.surface = surface
-        self.records = records  # how many records the order scenarios send
+        self.sizes = sizes
         self.tenant = dev.tenant_id
         self.namespace = dev.namespace
         self._control_plane = ControlPlane(dev)
+        self._daemons = daemons
         self._probe = None
         self._created: list[tuple] = []
 
@@ -42,18 +54,24 @@ class Stage:
         self._await_stream(name, shards)
         return name
 
-    def cache(self, shards: int) -> str:
-        """Create a cache and wait until each shard of it answers."""
+    def cache(self, shards: int, in_memory: bool = False) -> str:
+        """Create a cache, kept in a log unless in_memory, and wait until each shard of it answers."""
         name = f"py-{shards}-{secrets.token_hex(4)}"
-        self._control_plane.create_cache(name, shards)
+        self._control_plane.create_cache(name, shards, in_memory)
         self._created.append((self._control_plane.delete_cache, name))
         for shard in range(shards):
             key = placement.keys_for(shard, shards, 1)[0].decode()
             self._retry(lambda: self._prober().cache_get(self.tenant, self.namespace, name, key), name)
         return name
 
+    def apart(self, environment: dict[str, str] | None = None) -> tuple[Daemon, Stage]:
+        """A broker of the scenario's own, which it may kill, and a stage in front of it."""
+        daemon = self._daemons.make(environment)
+        return daemon, Stage(self.felix, daemon.dev, self.surface, self.sizes, self._daemons)
+
     def clean(self) -> None:
-        """Delete what was created."""
+        """Delete what was created, brokers included."""
+        self._daemons.remove_all()
         created, self._created = self._created, []
         for delete, name in created:
             delete(name)

@@ -56,7 +56,12 @@ class SyncSurface:
 
     def __init__(self, felix):
         self._felix = felix
-        self._wrapped = (felix.Client, felix.SubscriptionHandle, felix.ShardedSubscriptionHandle)
+        self._wrapped = (
+            felix.Client,
+            felix.SubscriptionHandle,
+            felix.ShardedSubscriptionHandle,
+            felix.CacheWatchHandle,
+        )
 
     def run(self, coroutine):
         """Run a whole round."""
@@ -77,6 +82,10 @@ class SyncSurface:
     async def sleep(self, seconds: float) -> None:
         """Let wall-clock time pass, for what depends on it (TTLs)."""
         time.sleep(seconds)
+
+    async def aside(self, call):
+        """Make a blocking call that is none of the client's; the other jobs go on meanwhile."""
+        return call()
 
     async def gather(self, *jobs):
         """Run each job (a function that returns a coroutine) in a thread of its own, all at once.
@@ -135,6 +144,10 @@ class AsyncSurface:
     async def sleep(self, seconds: float) -> None:
         """Let wall-clock time pass, for what depends on it (TTLs)."""
         await asyncio.sleep(seconds)
+
+    async def aside(self, call):
+        """Make a blocking call that is none of the client's; the other jobs go on meanwhile."""
+        return await asyncio.to_thread(call)
 
     async def gather(self, *jobs):
         """Run each job (a function that returns a coroutine) as a task, all at once.

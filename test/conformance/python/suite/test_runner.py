@@ -37,13 +37,23 @@ async def bad(stage, client):
     raise ValueError("wrong")
 
 
+@scenario(once=True)
+async def sized(stage, client):
+    return "in full"
+
+
 class RunRoundTest(unittest.TestCase):
-    def run_all(self, stage, *scenarios, as_json=False):
+    def run_all(self, stage, *scenarios, as_json=False, round_number=1):
         out, err = io.StringIO(), io.StringIO()
         report = Report(as_json, out, err)
-        drive(run_round(stage, scenarios, 1, report, Watchdog(report)))
+        drive(run_round(stage, scenarios, round_number, report, Watchdog(report)))
         report.totals()
         return report, out.getvalue(), err.getvalue()
+
+    def test_more_rounds_do_not_repeat_what_has_a_size_of_its_own(self):
+        for round_number, passed in ((1, 2), (2, 1)):
+            report, _, _ = self.run_all(_Stage(), good, sized, round_number=round_number)
+            self.assertEqual((report.passed, report.failed), (passed, 0))
 
     def test_counts_and_gives_a_new_client_after_a_failure(self):
         stage = _Stage()

@@ -13,7 +13,7 @@ class _Handle:
 
 
 def _felix():
-    kinds = ("Client", "SubscriptionHandle", "ShardedSubscriptionHandle")
+    kinds = ("Client", "SubscriptionHandle", "ShardedSubscriptionHandle", "CacheWatchHandle")
     return types.SimpleNamespace(**{kind: type(kind, (_Handle,), {}) for kind in kinds})
 
 

@@ -12,6 +12,7 @@ CALLERS = 64
 SHORT_LIVED = 200  # entries with a short TTL
 TTL = 0.5  # seconds
 MARGIN = 0.1  # seconds after a TTL until the entry must be gone
+LONGEST = 65_535  # bytes of a key
 
 
 class Cache:
@@ -133,6 +134,38 @@ async def cache_many_callers(stage, client):
 
     await stage.surface.gather(*(caller(number) for number in range(CALLERS)))
     return f"{CALLERS} callers, {CALLERS * 120} calls"
+
+
+@scenario()
+async def cache_in_memory(stage, client):
+    """A cache that was created to be in memory answers the same."""
+    cache = Cache(stage, client, stage.cache(4, in_memory=True))
+    for number in range(200):
+        key, value = f"key/{number}", b"v" * (number * 41)
+        equal(await cache.get(key), None, f"get {key} before its put")
+        await cache.put(key, value, **({"ttl": 300.0} if number % 2 else {}))
+        equal(await cache.get(key), value, f"get {key}")
+    await cache.put("short", b"s", ttl=0.05)
+    await stage.surface.sleep(0.05 + MARGIN)
+    equal(await cache.get("short"), None, "get of an entry whose time is up")
+    for number in range(200):
+        equal(await cache.delete(f"key/{number}"), b"v" * (number * 41), f"delete key/{number}")
+        equal(await cache.delete(f"key/{number}"), None, f"second delete of key/{number}")
+
+
+@scenario()
+async def cache_key_lengths(stage, client):
+    """Keys of up to 65,535 bytes of UTF-8 are fine; one byte more is refused, and the next calls work."""
+    felix, cache = stage.felix, Cache(stage, client, stage.cache(4))
+    for key in ("k", "k" * LONGEST, "\u20ac" * (LONGEST // 3)):
+        await cache.put(key, b"v")
+        equal((await cache.get(key), await cache.delete(key)), (b"v", b"v"), f"a key of {len(key.encode())} bytes")
+    long = "k" * (LONGEST + 1)
+    for what, call in (("put", cache.put(long, b"v")), ("get", cache.get(long)), ("delete", cache.delete(long))):
+        await raises(felix.FelixError, call, f"{what} of a key that is too long")
+    for number in range(40):
+        await cache.put(f"k{number}", b"v")
+        equal(await cache.get(f"k{number}"), b"v", f"call {number} after a refusal")
 
 
 @scenario()

@@ -43,7 +43,7 @@ async def _flow(stage, client, write) -> str:
     stream = stage.stream(1)
     window = stage.surface.window(UNREAD)
     handle = await client.subscribe(stage.tenant, stage.namespace, stream)
-    bodies = [payload("flow", number) for number in range(stage.records)]
+    bodies = [payload("flow", number) for number in range(stage.sizes.records)]
 
     async def writer():
         for number, body in enumerate(bodies):
@@ -55,7 +55,7 @@ async def _flow(stage, client, write) -> str:
         await expect_silence(handle, "flow")
 
     await stage.surface.gather(writer, reader)
-    return f"{stage.records} records"
+    return f"{stage.sizes.records} records"
 
 
 @scenario(seconds=120)
@@ -71,7 +71,7 @@ async def single_records_in_order(stage, client):
 @scenario(seconds=120)
 async def batched_records_in_order(stage, client):
     """Blocks of records under way together, the last of each block acknowledged for all before it."""
-    last = stage.records - 1
+    last = stage.sizes.records - 1
 
     async def write(stream, number, body):
         ack = "per_batch" if number % BLOCK == BLOCK - 1 or number == last else "none"
@@ -85,7 +85,7 @@ async def keyed_records_in_order(stage, client):
     """Four publishers at once, one per shard and eight keys each: every shard in order, every key where it belongs."""
     shards = 4
     stream = stage.stream(shards)
-    each = max(1, stage.records // shards)
+    each = max(1, stage.sizes.records // shards)
     windows = [stage.surface.window(UNREAD // 2) for _ in range(shards)]
     handle = await client.subscribe_sharded(stage.tenant, stage.namespace, stream)
 

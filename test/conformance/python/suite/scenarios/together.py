@@ -14,7 +14,7 @@ async def everything_at_once(stage, client):
     """Keyed and unkeyed publishers, three kinds of reader, cache callers and refusals share one connection."""
     single, spread = stage.stream(1), stage.stream(4)
     cache = Cache(stage, client, stage.cache(4))
-    count = max(8, stage.records // 10)
+    count = max(8, stage.sizes.records // 10)
     jobs = [
         *await _unkeyed(stage, client, single, count),
         *await _keyed(stage, client, spread, count),
