@@ -4,12 +4,15 @@ import "fmt"
 
 // check verifies the invariants, all but the contents of tables, in constant time but for the appends on their way.
 func (c *Core) check() error {
-	for i := range c.logs {
-		if err := c.logs[i].check(Log(i), c.answerable(Log(i))); err != nil {
+	for i, l := range c.logs {
+		if l == nil {
+			continue
+		}
+		if err := l.check(Log(i), c.answerable(Log(i))); err != nil {
 			return err
 		}
 	}
-	l, answered := &c.logs[LogMain], c.answerable(LogMain)
+	l, answered := c.log(LogMain), c.answerable(LogMain)
 	if n := len(c.duplicates); n > 0 && (len(l.pending) == 0 || c.duplicates[0].end <= answered || c.duplicates[n-1].end > l.tail) {
 		return fmt.Errorf("%d duplicates wait for batches outside (%d, %d], and %d writes are pending", n, answered, l.tail, len(l.pending))
 	}

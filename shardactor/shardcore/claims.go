@@ -22,7 +22,7 @@ func (c *Core) write(at At, w *Write) {
 	if w.Batch.ProducerID != 0 && !c.numbered(w) {
 		return
 	}
-	if tail := c.logs[w.Log].tail; w.HasExpected && w.Expected != tail {
+	if tail := c.log(w.Log).tail; w.HasExpected && w.Expected != tail {
 		c.refused(w, wire.RefusedReason{Kind: wire.RefusedOffsetMismatch, Tail: tail})
 		return
 	}
@@ -44,7 +44,7 @@ func (w *Write) verify() {
 
 // claim gives a write its offsets.
 func (c *Core) claim(at At, w *Write) {
-	l, size, ahead := &c.logs[w.Log], w.Batch.Size(), c.underway()
+	l, size, ahead := c.log(w.Log), w.Batch.Size(), c.underway()
 	if ahead+size > c.opts.UnsyncedBytes && ahead > 0 {
 		c.refuse(w, overloaded("the shard has too much on its way to the log; repeat the request"))
 		return
@@ -75,21 +75,25 @@ func (c *Core) claim(at At, w *Write) {
 // underway is how many bytes were claimed and are not durable, in all logs.
 func (c *Core) underway() int {
 	n := 0
-	for i := range c.logs {
-		n += c.logs[i].unsynced + c.logs[i].claimed
+	for _, l := range c.logs {
+		if l != nil {
+			n += l.unsynced + l.claimed
+		}
 	}
 	return n
 }
 
 // flushClaims turns the claims of this turn into one Append for each log.
 func (c *Core) flushClaims() {
-	for i := range c.logs {
-		c.flushLog(Log(i))
+	for i, l := range c.logs {
+		if l != nil {
+			c.flushLog(Log(i))
+		}
 	}
 }
 
 func (c *Core) flushLog(log Log) {
-	l := &c.logs[log]
+	l := c.log(log)
 	if len(l.claims) == 0 {
 		return
 	}
@@ -105,7 +109,7 @@ func (c *Core) persisted(at At, log Log, from, to uint64) {
 	if r, ok := c.role.(opening); ok && log == LogMain && r.save >= max(from, 1) && r.save <= to {
 		c.lead(at, r)
 	}
-	l := &c.logs[log]
+	l := c.log(log)
 	if !l.persisted(from, to) {
 		return // completes an append that a failure before it already voided
 	}
@@ -120,7 +124,7 @@ func (c *Core) persisted(at At, log Log, from, to uint64) {
 
 // settleDurable takes note of the batches that became durable: those of pending at and above what is committed so far.
 func (c *Core) settleDurable(log Log) {
-	l := &c.logs[log]
+	l := c.log(log)
 	first, _ := slices.BinarySearchFunc(l.pending, l.commit, func(p pendingWrite, noted id.Offset) int {
 		if p.batch.Base < noted {
 			return -1
@@ -153,14 +157,14 @@ func (c *Core) release(end id.Offset) {
 // answerable is the end of what may be answered of a log. Readers hold up the main log only.
 func (c *Core) answerable(log Log) id.Offset {
 	if log == LogMain {
-		return min(c.logs[log].commit, c.released)
+		return min(c.log(log).commit, c.released)
 	}
-	return c.logs[log].commit
+	return c.log(log).commit
 }
 
 // answerReleased answers, in claim order, the writes of a log that are committed and that no reader holds up, and what waited for them.
 func (c *Core) answerReleased(log Log) {
-	l, end := &c.logs[log], c.answerable(log)
+	l, end := c.log(log), c.answerable(log)
 	done := 0
 	for done < len(l.pending) && l.pending[done].batch.End() <= end {
 		p := &l.pending[done]
@@ -181,7 +185,7 @@ func (c *Core) answerReleased(log Log) {
 
 // trimmed notes what was removed. Only what is committed is removed, so claims are not touched.
 func (c *Core) trimmed(in Trimmed) {
-	l := &c.logs[in.Log]
+	l := c.log(in.Log)
 	base := min(in.Base, l.commit)
 	if base <= l.base {
 		return

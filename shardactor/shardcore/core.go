@@ -53,7 +53,7 @@ func DefaultOptions() Options {
 type Core struct {
 	opts    Options
 	role    role
-	logs    [logCount]logState
+	logs    [logCount]*logState // nil where nothing was claimed or found yet: most shards have no other than the main one
 	seq     uint64
 	held    []heldWrite
 	heldLen int // bytes
@@ -106,8 +106,20 @@ func (c *Core) Role() string { return c.role.name() }
 // Serving reports whether this replica serves.
 func (c *Core) Serving() bool { return c.serving }
 
+// log is what is known of a log.
+func (c *Core) log(log Log) *logState {
+	if c.logs[log] == nil {
+		l := &logState{}
+		if main := c.logs[LogMain]; main != nil {
+			l.generation = main.generation
+		}
+		c.logs[log] = l
+	}
+	return c.logs[log]
+}
+
 // Tail is the end of what was claimed in a log.
-func (c *Core) Tail(log Log) id.Offset { return c.logs[log].tail }
+func (c *Core) Tail(log Log) id.Offset { return c.log(log).tail }
 
 // Number returns a number of the series of Append and Save, for an operation of the shell at a log that is neither. It is in order if the
 // shell performed every Append it took before: every later Append has a higher one. A completion of it means nothing to the core.
@@ -119,7 +131,7 @@ func (c *Core) Number() uint64 {
 // ProducersSnapshot encodes what the durable part of the main log tells of numbered publishes, to be read by DecodeProducers; asOf is
 // where that part ends.
 func (c *Core) ProducersSnapshot() (asOf id.Offset, body []byte) {
-	return c.logs[LogMain].durable, c.producers.Encode(nil)
+	return c.log(LogMain).durable, c.producers.Encode(nil)
 }
 
 // Step takes one input. It cannot fail and cannot wait.

@@ -233,7 +233,7 @@ func TestAJudgeFillsTheBatchAtTheClaimBeforeItGoesAnywhere(t *testing.T) {
 	if b.Base != 90 || b.Generation != 3 || b.AppendMicros != 5_000_000 || c.Tail(LogCounters) != 92 || c.Tail(LogMain) != 7 {
 		t.Fatalf("batch %+v; the logs end at %d and %d", b, c.Tail(LogMain), c.Tail(LogCounters))
 	}
-	if got := c.logs[LogCounters].claimed; got != 30+batch.Overhead {
+	if got := c.log(LogCounters).claimed; got != 30+batch.Overhead {
 		t.Fatalf("%d bytes are on their way", got)
 	}
 }
@@ -246,8 +246,8 @@ func TestWhatIsTrimmedBesideTheMainLogTouchesNoProducer(t *testing.T) {
 	tails[LogCounters] = 30
 	lead(c, At{}, 1, Recovered{Tails: tails, Producers: p})
 	c.Step(At{}, Trimmed{Log: LogCounters, Base: 25})
-	if c.producers.Len() != 1 || c.logs[LogMain].base != 0 || c.logs[LogCounters].base != 25 {
-		t.Errorf("%d producers; the logs begin at %d and %d", c.producers.Len(), c.logs[LogMain].base, c.logs[LogCounters].base)
+	if c.producers.Len() != 1 || c.log(LogMain).base != 0 || c.log(LogCounters).base != 25 {
+		t.Errorf("%d producers; the logs begin at %d and %d", c.producers.Len(), c.log(LogMain).base, c.log(LogCounters).base)
 	}
 	c.Step(At{}, Trimmed{Base: 15})
 	if c.producers.Len() != 0 {
@@ -294,7 +294,7 @@ func TestWritesThatWaitedAreLetGo(t *testing.T) {
 	}
 	c.Take()
 	c.Step(At{}, Persisted{Seq: c.seq})
-	l := &c.logs[LogMain]
+	l := c.log(LogMain)
 	if len(l.waiting) > 0 || c.waitingLen != 0 || cap(c.due) < 3 {
 		t.Fatalf("%d writes wait and keep %d bytes; there was room for %d", len(l.waiting), c.waitingLen, cap(c.due))
 	}

@@ -19,7 +19,7 @@ func (c *Core) Digest() uint64 {
 	}
 	_, _ = io.WriteString(h, c.role.name())
 	for i := range c.logs {
-		l := &c.logs[i]
+		l := c.log(Log(i))
 		l.digest(add)
 	}
 	add(c.seq, uint64(c.heldLen), uint64(c.waitingLen), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.gate))

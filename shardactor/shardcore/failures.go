@@ -12,7 +12,7 @@ func (c *Core) writeFailed(at At, in WriteFailed) {
 		return
 	}
 	c.flushLog(in.Log)
-	l := &c.logs[in.Log]
+	l := c.log(in.Log)
 	if !l.failed(in.Seq) {
 		return
 	}
@@ -26,7 +26,7 @@ func (c *Core) writeFailed(at At, in WriteFailed) {
 
 // voidClaims ends the claims of a log above its tail, which a failure has set back: each is refused, and its number may be used again.
 func (c *Core) voidClaims(log Log, refusal func() *wire.Refusal) {
-	l := &c.logs[log]
+	l := c.log(log)
 	kept := len(l.pending)
 	for kept > 0 && l.pending[kept-1].batch.Base >= l.tail {
 		kept--
@@ -80,8 +80,10 @@ func (c *Core) poisoned(at At, in Poisoned) {
 func (c *Core) abandonClaims(unknown, nothingDone func() *wire.Refusal) {
 	c.flushClaims()
 	c.release(forAll)
-	for i := range c.logs {
-		l := &c.logs[i]
+	for i, l := range c.logs {
+		if l == nil {
+			continue
+		}
 		l.abandon()
 		c.voidClaims(Log(i), unknown)
 		c.voidAppends(Log(i), 0)
@@ -112,8 +114,8 @@ func (c *Core) settleDrain() {
 	if !ok || r.done || len(c.duplicates) > 0 {
 		return
 	}
-	for i := range c.logs {
-		if len(c.logs[i].pending) > 0 { // what waits, waits for one of these
+	for _, l := range c.logs {
+		if l != nil && len(l.pending) > 0 { // what waits, waits for one of these
 			return
 		}
 	}

@@ -43,7 +43,7 @@ type waitingWrite struct {
 
 // judged asks a write's judge. It reports whether the write is to be claimed; otherwise it was answered, or waits.
 func (c *Core) judged(at At, w *Write) (claim bool) {
-	l := &c.logs[w.Log]
+	l := c.log(w.Log)
 	v := w.Judge(l.tail, uint64(at.Wall.UnixMilli()))
 	switch {
 	case v.Append && (v.Again || v.Refusal != nil) || v.Again && v.Refusal != nil || v.Until > l.tail:
@@ -72,7 +72,7 @@ func (c *Core) wait(w *Write, v Verdict) {
 		c.refuse(w, overloaded("too many requests wait for earlier ones to be safe; repeat the request"))
 		return
 	}
-	l := &c.logs[w.Log]
+	l := c.log(w.Log)
 	l.waiting = append(l.waiting, waitingWrite{write: w, refusal: v.Refusal, until: v.Until, size: size})
 	c.waitingLen += size
 }
@@ -80,8 +80,10 @@ func (c *Core) wait(w *Write, v Verdict) {
 // patient is how many writes wait for the outcome of others.
 func (c *Core) patient() int {
 	n := len(c.duplicates)
-	for i := range c.logs {
-		n += len(c.logs[i].waiting)
+	for _, l := range c.logs {
+		if l != nil {
+			n += len(l.waiting)
+		}
 	}
 	return n
 }

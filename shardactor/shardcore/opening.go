@@ -25,11 +25,14 @@ func (c *Core) recovered(in Recovered) {
 	if in.Base > in.Tails[LogMain] {
 		panic(fmt.Sprintf("shardcore: a log from %d to %d was recovered", in.Base, in.Tails[LogMain]))
 	}
-	for i := range c.logs {
-		c.logs[i].generation = r.generation
-		c.logs[i].begin(in.Tails[i])
+	for i, tail := range in.Tails {
+		if Log(i) == LogMain || tail > 0 || c.logs[i] != nil {
+			l := c.log(Log(i))
+			l.generation = r.generation
+			l.begin(tail)
+		}
 	}
-	c.logs[LogMain].base = in.Base
+	c.log(LogMain).base = in.Base
 	if c.producers = in.Producers; c.producers == nil {
 		c.producers = NewProducers()
 	}
@@ -56,9 +59,9 @@ func (c *Core) saveFailed(at At, r opening) {
 
 // lead begins to serve: the generation is safe. What the logs hold is readable; a log other than main that is empty may not be there.
 func (c *Core) lead(at At, r opening) {
-	for i := range c.logs {
-		if end := c.logs[i].commit; Log(i) == LogMain || end > 0 {
-			c.emit(Readable{Log: Log(i), End: end})
+	for i, l := range c.logs {
+		if Log(i) == LogMain || l != nil && l.commit > 0 {
+			c.emit(Readable{Log: Log(i), End: l.commit})
 		}
 	}
 	c.become(at, leading{generation: r.generation}, "recovered")
@@ -66,7 +69,7 @@ func (c *Core) lead(at At, r opening) {
 
 // logOpened takes over what a log holds that was opened later than the others. What it holds is readable.
 func (c *Core) logOpened(in LogOpened) {
-	l := &c.logs[in.Log]
+	l := c.log(in.Log)
 	if in.Log == LogMain || l.tail != 0 {
 		panic(fmt.Sprintf("shardcore: log %d was opened at %d, and is at %d already", in.Log, in.Tail, l.tail))
 	}

@@ -110,7 +110,7 @@ func play(t *testing.T, script string) string {
 			if err != nil {
 				t.Fatalf("%q: %v", line, err)
 			}
-			in := Recovered{Tails: MainTail(asOf), Base: c.logs[LogMain].base, Producers: producers}
+			in := Recovered{Tails: MainTail(asOf), Base: c.log(LogMain).base, Producers: producers}
 			c = New(opts)
 			c.Step(at, Open{Generation: id.Generation(number(1))})
 			c.Step(at, in)
