@@ -38,6 +38,7 @@ type lane struct {
 	lastID    uint64
 	out       outbox         // not written yet
 	pending   fifo[*request] // written, or about to be, and unanswered
+	writing   bool           // the writer has a chunk that may not be written yet
 	unordered bool           // an answer overtook another: an uncorrelated error could be anybody's
 	closing   bool           // no new requests; the stream ends after the last
 	err       error          // why it died; nil while it lives
@@ -123,7 +124,9 @@ func (l *lane) enqueue(r *request) error {
 	if idle {
 		l.control.link.owed()
 	}
-	l.ring()
+	if !l.writeNow() {
+		l.ring()
+	}
 	return nil
 }
 

@@ -26,15 +26,27 @@ func (l *lane) write() {
 	}
 }
 
-// nextChunk moves the requests of the next write to those that await an answer. last says that the lane is closing and
-// nothing is left to write.
-func (l *lane) nextChunk() (c *chunk, last bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c = l.out.next()
-	if c == nil {
-		return nil, l.closing
+// writeNowMost is how long a chunk may be that its caller writes: longer ones are worth a goroutine that may wait for flow control.
+const writeNowMost = 8 << 10
+
+// writeNow writes what is queued without the writer, which spares a lone request two changes of goroutines. It reports false if that is
+// the writer's to do: because it is at it, because it would have to wait, or because callers of publishes gather what follows. The lock
+// is held, so that no answer overtakes it.
+func (l *lane) writeNow() bool {
+	if l.kind != cacheLane || l.writing || l.out.chunks.len() != 1 {
+		return false
 	}
+	c := l.out.newest()
+	if len(c.bytes) > writeNowMost || l.control.stream.TryWriteAll(c.bytes) != nil {
+		return false // if the stream is broken, the writer finds out
+	}
+	l.await(l.out.next())
+	l.client.chunks.put(c)
+	return true
+}
+
+// await counts the requests of a chunk among those that wait for an answer. The lock is held.
+func (l *lane) await(c *chunk) {
 	if l.pending.len() == 0 {
 		l.timer.Reset(l.client.opts.AckTimeout)
 	}
@@ -43,8 +55,20 @@ func (l *lane) nextChunk() (c *chunk, last bool) {
 	now := l.client.now()
 	for _, r := range c.requests {
 		r.sentAt = now
-		l.pending.push(r) // before the write: its answer may come before Write returns
+		l.pending.push(r) // before the write of the writer: its answer may come before Write returns
 	}
+}
+
+// nextChunk moves the requests of the next write to those that await an answer. last says that the lane is closing and
+// nothing is left to write.
+func (l *lane) nextChunk() (c *chunk, last bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c = l.out.next()
+	if l.writing = c != nil; !l.writing {
+		return nil, l.closing
+	}
+	l.await(c)
 	return c, false
 }
 

@@ -14,6 +14,7 @@ type outbox struct {
 	chunks   fifo[*chunk]
 	last     *chunk // the newest, while it may take more
 	requests int
+	scratch  []byte // to make small frames in
 }
 
 // chunk is the bytes of one write, and the requests in it, in order.
@@ -102,9 +103,12 @@ func (o *outbox) takeChunk(c *chunk) {
 
 // takeJSON puts a message in. It fails when the frame is longer than most bytes.
 func (o *outbox) takeJSON(op func() string, m wire.Message, most int) error {
-	frame := wire.AppendJSONFrame(nil, m)
+	frame := wire.AppendJSONFrame(o.scratch[:0], m)
 	if n := len(frame) - wire.HeaderSize; n > most {
 		return tooLarge(op(), n, most)
+	}
+	if o.scratch = nil; len(frame) < adoptAt { // it is copied
+		o.scratch = frame
 	}
 	o.take(frame)
 	return nil
