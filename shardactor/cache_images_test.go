@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -155,7 +156,10 @@ func TestNoCrashImageOfACacheShardHasLostWhatWasAcknowledged(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 7))
 	crash := rand.New(rand.NewPCG(3, 1))
 	var images []cacheImage
-	mem.OnOp(func(vfs.Op) { // one at a time
+	var taking sync.Mutex
+	mem.OnOp(func(vfs.Op) {
+		taking.Lock()
+		defer taking.Unlock()
 		if n := ops.Add(1); n%7 != 0 || len(images) >= most*4 {
 			return
 		}
@@ -182,6 +186,8 @@ func TestNoCrashImageOfACacheShardHasLostWhatWasAcknowledged(t *testing.T) {
 		}
 	}
 	mem.OnOp(nil)
+	taking.Lock() // what was under way is done
+	defer taking.Unlock()
 	if oldest, _ := h.Log.Bounds(); oldest == 0 {
 		t.Fatal("no compaction came to its end")
 	}

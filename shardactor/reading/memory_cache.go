@@ -141,11 +141,10 @@ func (c *MemoryCache) Apply(r Record, at id.Offset, nowMillis uint64) Outcome {
 	default:
 		panic(fmt.Sprintf("reading: a cache record of unknown operation %d", r.Op))
 	}
-	e := &entry{key: string(r.Key), value: r.Value, version: version, expires: r.ExpiresAtMillis, heapSlot: -1}
-	if e.cost() > c.pool.budget.limit {
+	if need := int64(len(r.Key)+len(r.Value)) + EntryOverhead; need > c.pool.budget.limit {
 		return Outcome{}
 	}
-	out := c.put(e, nowMillis)
+	e, out := c.put(&r, version, nowMillis)
 	if !c.pool.makeRoom(c, e, nowMillis) {
 		c.drop(e)
 		out.Applied = false
@@ -153,25 +152,40 @@ func (c *MemoryCache) Apply(r Record, at id.Offset, nowMillis uint64) Outcome {
 	return out
 }
 
-func (c *MemoryCache) put(e *entry, nowMillis uint64) Outcome {
+// put sets a key. An entry that is there already is changed where it stands, which costs no memory and leaves the index as it is.
+func (c *MemoryCache) put(r *Record, version id.Offset, nowMillis uint64) (*entry, Outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := Outcome{Applied: true}
-	if old := c.index[e.key]; old != nil {
-		if !old.expired(nowMillis) {
-			out.Existed, out.Removed = true, old.value
+	e := c.index[string(r.Key)]
+	if e == nil {
+		e = &entry{key: string(r.Key), heapSlot: -1, place: len(c.entries)}
+		c.entries = append(c.entries, e)
+		c.index[e.key] = e
+	} else {
+		if !e.expired(nowMillis) {
+			out.Existed, out.Removed = true, e.value
 		}
-		c.remove(old)
+		c.book(-e.cost())
 	}
+	e.value, e.version = r.Value, version
 	e.used.Store(c.pool.tick())
-	e.place = len(c.entries)
-	c.entries = append(c.entries, e)
-	c.index[e.key] = e
 	c.book(e.cost())
-	if e.expires != 0 {
+	c.setEnd(e, r.ExpiresAtMillis)
+	return e, out
+}
+
+// setEnd says when an entry ends; 0 is never.
+func (c *MemoryCache) setEnd(e *entry, expires uint64) {
+	e.expires = expires
+	switch there := e.heapSlot >= 0; {
+	case there && expires == 0:
+		heap.Remove(&c.expiry, e.heapSlot)
+	case there:
+		heap.Fix(&c.expiry, e.heapSlot)
+	case expires != 0:
 		heap.Push(&c.expiry, e)
 	}
-	return out
 }
 
 // delete removes a key, with a version only if it has that one.
