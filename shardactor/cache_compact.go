@@ -24,6 +24,7 @@ type compacting struct {
 	cut     id.Offset // that it makes
 	pause   id.Offset // the fold has to come here
 	pausing bool
+	turned  bool // others have had a turn since it began to pause
 	flush   id.Offset // the log has to be durable up to here
 	flushes bool
 }
@@ -139,8 +140,8 @@ func (l *cacheLog) performCompaction(core *shardcore.Core, at shardcore.At, e ke
 		c.seal, c.cut = core.Number(), l.given
 		l.file.Seal(c.seal)
 	case keyed.Pause:
-		c.pausing, c.pause = true, e.Until
-		l.news.tell(func(*told) {}) // others have a turn before the next look
+		c.pausing, c.turned, c.pause = true, false, e.Until
+		l.news.tell(func(t *told) { t.turned = true }) // it comes behind whoever waits
 	case keyed.ReadValues:
 		l.readValues(e.Places)
 	case keyed.AppendMoved:
@@ -162,7 +163,7 @@ func (c *compacting) answer(in keyed.Input) { c.in, c.ready = in, true }
 func (l *cacheLog) settle(at shardcore.At) time.Time {
 	c := l.compacting
 	switch {
-	case c.pausing && l.table.Next() >= c.pause:
+	case c.pausing && c.turned && l.table.Next() >= c.pause:
 		c.pausing = false
 		c.answer(keyed.Resume{})
 	case c.flushes:
@@ -181,6 +182,7 @@ func (l *cacheLog) compactionNews(n *told) {
 	if c == nil {
 		return
 	}
+	c.turned = c.turned || n.turned
 	if c.seal > 0 && max(n.before, n.after) >= c.seal {
 		c.seal = 0
 		c.answer(keyed.Sealed{Cut: c.cut})

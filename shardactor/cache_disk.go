@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"math"
 	"time"
 
 	"github.com/felixd/felixd/shardactor/reading"
@@ -93,6 +94,9 @@ func (d *cacheDisk) append(e shardcore.Append) bool {
 	if n == 0 {
 		return false // voided before it left: nobody waits for it
 	}
+	for _, b := range e.Batches {
+		b.Summarize() // a snapshot of the keys is told from one of another history by its last batch
+	}
 	l := d.of(e.Log)
 	if e.Log == shardcore.LogMain {
 		d.log.Append(e.Batches)
@@ -161,8 +165,10 @@ func (d *cacheDisk) take(core *shardcore.Core, at shardcore.At) {
 			core.Step(at, l.openFailed(&d.again, n.openErr, at.Wall))
 		}
 		stalled = stalled || n.stalled
+		d.caching.void[l.which] = math.MaxUint64
 		l.complete(core, at, &n, func() {
-			l.given = core.Tail(l.which)
+			// Writes that waited for what is void may have been claimed in its place by now: those are yet to be appended.
+			l.given = min(core.Tail(l.which), d.caching.void[l.which])
 			if l.which == shardcore.LogMain {
 				d.log.Discard(l.given)
 			}

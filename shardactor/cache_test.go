@@ -37,12 +37,7 @@ func ask(t testing.TB, h *Handle, m interface {
 	To(Reply, shardcore.Token)
 }) Answer {
 	t.Helper()
-	r := newReplies()
-	m.To(r, 1)
-	if err := h.Ref.TrySend(m, Size(m)); err != nil {
-		t.Fatal(err)
-	}
-	return r.wait(t, 1)
+	return start(t, h, m).wait(t, 1)
 }
 
 func put(t testing.TB, h *Handle, key, value string) id.Offset {

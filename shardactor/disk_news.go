@@ -29,6 +29,8 @@ type told struct {
 	stalled  bool
 	trimmed  id.Offset
 	snapshot bool // one of the producers, or of the keys, is wanted
+	// turned says that a compaction which gave way may go on.
+	turned bool
 	// compacted is what came of the job of a compaction, of which there is one at a time; cold are deletes whose values were looked for.
 	compacted *compacted
 	cold      []*CacheDelete
