@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/felixd/felixd/wire"
 )
@@ -18,6 +19,9 @@ type oneShot struct {
 	feature string // what is missing when the broker does not offer that
 	message wire.Message
 	writes  bool // it changes something: without an answer the outcome is unknown
+	// idempotent: it may be done twice. So it is sent again when its outcome is unknown, with writes.
+	idempotent bool
+	wait       time.Duration // how long the broker may take for the answer on purpose
 }
 
 // ask sends a question to the entry and returns the answer. Questions change nothing, so a failed one is asked again as the
@@ -43,12 +47,20 @@ func (c *Client) run(ctx context.Context, q *oneShot, at func(context.Context, f
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	var answer wire.Message
-	err := c.repeat(ctx, q.op, untaken, func() error {
+	again, doubt := untaken, false // whether a try went without an answer
+	if q.idempotent {
+		again = func(err error) bool { return untaken(err) || errors.Is(err, ErrOutcomeUnknown) }
+	}
+	err := c.repeat(ctx, q.op, again, func() error {
 		return at(ctx, func(t *target) (err error) {
 			answer, err = c.askAt(ctx, t, q, frame)
+			doubt = doubt || errors.Is(err, ErrOutcomeUnknown)
 			return err
 		})
 	})
+	if err != nil && doubt && !errors.Is(err, ErrOutcomeUnknown) { // the last try did nothing, but an earlier one may have
+		err = &OutcomeUnknownError{Op: q.op, Err: err}
+	}
 	return answer, err
 }
 
@@ -65,7 +77,7 @@ func (c *Client) askAt(ctx context.Context, t *target, q *oneShot, frame []byte)
 	if !control.grant.Features.Has(q.needs) {
 		return nil, &UnsupportedError{Op: q.op, Feature: q.feature}
 	}
-	err = c.exchange(ctx, control, q.op, func() error {
+	err = c.exchangeWithin(ctx, control, q.op, q.wait, func() error {
 		if _, err := control.stream.Write(frame); err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ type Client struct {
 	stats     counters
 	batchers  flushers
 	producers flushers
+	consumers flushers
 
 	life    life
 	closing context.Context // done when Close begins: no new work
@@ -131,7 +132,7 @@ func (c *Client) greet(ctx context.Context) error {
 }
 
 // Close refuses new work, waits until publishes and cache requests under way are answered and unacknowledged publishes
-// were taken by the broker, and closes the connections. Batchers and producers are flushed first. Subscriptions end with ErrClosed. It waits
+// were taken by the broker, and closes the connections. Consumers are stopped first, then batchers and producers flushed. Subscriptions end with ErrClosed. It waits
 // as long as ctx allows, at most five seconds when ctx has no deadline; the error says what was given up. Further calls
 // return the same.
 func (c *Client) Close(ctx context.Context) error {
@@ -141,7 +142,7 @@ func (c *Client) Close(ctx context.Context) error {
 			ctx, cancel = context.WithTimeout(ctx, closePatience)
 			defer cancel()
 		}
-		flushed := errors.Join(c.batchers.close(ctx), c.producers.close(ctx)) // in this order: a batcher may use a producer
+		flushed := errors.Join(c.consumers.close(ctx), c.batchers.close(ctx), c.producers.close(ctx)) // in this order: each may use what follows
 		c.life.seal()
 		c.close()
 		c.closed = errors.Join(flushed, c.closeTargets(ctx))

@@ -35,7 +35,8 @@ func TestConnectOffersOnlyWhatTheClientCanReadAndUse(t *testing.T) {
 	}
 	if !offer.Features.Has(wire.FeatureErrorCodes|wire.FeaturePublishPipeline|wire.FeatureShardMoved|wire.FeatureCacheConditional) ||
 		!offer.Features.Has(wire.FeatureCacheWatch|wire.FeatureCacheWatchRetained|wire.FeatureCounters) ||
-		offer.Features&(wire.FeatureConsumerGroup|wire.FeatureGroupAdmin) != 0 {
+		!offer.Features.Has(wire.FeatureConsumerGroup|wire.FeatureGroupClaimControl|wire.FeatureGroupSkipped) ||
+		offer.Features&wire.FeatureGroupPublisher != 0 {
 		t.Fatalf("features offered: %#x", offer.Features)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -162,9 +163,20 @@ func (c *Client) authenticate(s *control, op, token string) error {
 // exchange runs steps that block on the stream, and ends the stream when ctx ends first. It turns failures of the stream
 // into errors of this package and leaves others as they are. A broker that does not answer fails it after AckTimeout.
 func (c *Client) exchange(ctx context.Context, s *control, op string, steps func() error) error {
-	s.link.pulse.begin()
-	defer s.link.pulse.end()
-	patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
+	return c.exchangeWithin(ctx, s, op, 0, steps)
+}
+
+// exchangeWithin is exchange with a broker that may take so much longer on purpose, and is silent meanwhile as one is whose
+// subscriptions bring nothing.
+func (c *Client) exchangeWithin(ctx context.Context, s *control, op string, wait time.Duration, steps func() error) error {
+	if wait > 0 {
+		s.link.pulse.listen()
+		defer s.link.pulse.unlisten()
+	} else {
+		s.link.pulse.begin()
+		defer s.link.pulse.end()
+	}
+	patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout+wait)
 	defer cancel()
 	stop := context.AfterFunc(patient, func() { transport.AbortStream(s.stream, transport.StreamFinished) })
 	err := steps()

@@ -1,4 +1,4 @@
-// Package client is the Go client of a Felix broker: publishing, subscribing, and the cache, over QUIC.
+// Package client is the Go client of a Felix broker: publishing, subscribing, work queues, and the cache, over QUIC.
 //
 // A Client talks to one broker out of a list of addresses, asks it for the others, goes to the owners of shards that answers
 // name, and dials again by itself when a connection died. It is safe for concurrent use; one per process is the intended
@@ -19,6 +19,8 @@
 //     error matches ErrOutcomeUnknown.
 //   - A cache watch hands out each change of a shard once, in order, and goes on by itself like a subscription. Where the broker
 //     no longer has what it missed, it is told so, and gets the current values instead: see ItemSnapshot.
+//   - Consume shares the records of a stream with the other workers of a group. A record is handed to a handler once or more, and
+//     not again after its ack was answered, unless the group is moved back. What is in hand is claimed: the claim is prolonged while the handler runs.
 //   - A slow reader makes the client stop reading, unless its policy is QueueDropNew, which counts what it drops. A canceled
 //     context loses no event; the next call returns it.
 //   - Byte slices passed in are not kept after the call returns, and byte slices returned belong to the caller.
@@ -44,7 +46,8 @@
 //
 // A Producer repeats like PublishAtLeastOnce, by time only: see ProducerOptions.Patience. Read, OffsetForTime and StateGet are
 // questions. PublishIf and Commit are repeated, and redirects followed, while the broker says that nothing happened, and returned
-// as soon as the outcome is unknown.
+// as soon as the outcome is unknown. So are the settlements of a group, except GroupAck and GroupExtend, which may be done twice and
+// are repeated then too; a Consumer repeats all it settles until there is an answer.
 //
 // Repetition is up to Options.Attempts tries with pauses that grow from 200 ms to 2 s, each a random part of that, and up to
 // Options.RetryDeadline. A subscription that was established tries for 30 s, or RetryDeadline. A dead broker is noticed after
@@ -55,5 +58,5 @@
 // # What it holds
 //
 // Memory is bounded by options: PublishInflightBytes for publishes and the batches of producers, the send windows for cache requests, the receive windows
-// of the connections (Options.ReceiveWindowBytes adds them up), and the queues of those subscriptions that have one.
+// of the connections (Options.ReceiveWindowBytes adds them up), the queues of those subscriptions that have one, and what ConsumeOptions let a Consumer have in hand.
 package client

@@ -103,6 +103,7 @@ var codeMarks = [...]struct {
 	{wire.CodeOverloaded, ErrOverloaded},
 	{wire.CodeLimitExceeded, ErrLimitExceeded},
 	{wire.CodeDraining, ErrDraining},
+	{wire.CodeStaleClaim, ErrStaleClaim},
 }
 
 // Is matches the mark of the code, and ErrOutcomeUnknown by the class, whatever the code.

@@ -121,7 +121,8 @@ type Options struct {
 	// and one address. Calls at the same time fail together, not one after the other.
 	DialTimeout time.Duration
 
-	// Publishers and Timestamps ask for the publisher and the append time of each event.
+	// Publishers and Timestamps ask for the publisher and the append time of each event. Publishers does so for the records of
+	// groups too, whose append time always comes.
 	Publishers, Timestamps bool
 	// AckOnCommit asks for acknowledgements only after the write, with offsets, from brokers that leave it to the client.
 	AckOnCommit bool
@@ -191,7 +192,12 @@ func (o Options) offer() wire.Offer {
 		wire.FeatureShardMoved | wire.FeatureSubscriptionLagged | wire.FeatureSubscribeQueue | wire.FeatureCacheDelete |
 		wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional | wire.FeatureAtomicCommit |
 		wire.FeatureStreamRead | wire.FeatureRecordTimestamps |
-		wire.FeatureCacheConditional | wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
+		wire.FeatureCacheConditional | wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters |
+		wire.FeatureConsumerGroup | wire.FeatureGroupDeadLetters | wire.FeatureGroupConsumer | wire.FeatureGroupSkipped |
+		wire.FeatureGroupAdmin | wire.FeatureGroupClaimControl
+	if o.Publishers {
+		features |= wire.FeatureGroupPublisher
+	}
 	if o.AckOnCommit {
 		features |= wire.FeatureAckOnCommit
 	}

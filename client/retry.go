@@ -90,6 +90,8 @@ func repeatable(err error) bool {
 			}
 		}
 		return false
+	case errors.Is(err, ErrStaleClaim):
+		return false // the same settlement stays void, whatever its class says: the record has to be handed out again first
 	case errors.As(err, &refused):
 		return refused.Retry == wire.RetryRetry || refused.Retry == wire.RetryAfter || refused.Retry == 0
 	}

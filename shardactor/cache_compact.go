@@ -24,7 +24,7 @@ type compacting struct {
 	cut     id.Offset // that it makes
 	pause   id.Offset // the fold has to come here
 	pausing bool
-	turned  bool // others have had a turn since it began to pause
+	turned  bool      // others have had a turn since it began to pause
 	flush   id.Offset // the log has to be durable up to here
 	flushes bool
 }

@@ -215,6 +215,19 @@ func describe(m any) (int, uint64) {
 	case *shardactor.CacheDelete:
 		h.Text(m.Key)
 		return shardactor.Size(m), uint64(h)
+	case *shardactor.CachePutIf:
+		h.Text(m.Key)
+		h.Bytes(m.Value)
+		h.Add(m.TTLMillis, uint64(m.Version))
+		return shardactor.Size(m), uint64(h)
+	case *shardactor.CacheDeleteIf:
+		h.Text(m.Key)
+		h.Add(uint64(m.Version))
+		return shardactor.Size(m), uint64(h)
+	case *shardactor.CounterAdd:
+		h.Text(m.Key)
+		h.Add(uint64(m.Delta))
+		return shardactor.Size(m), uint64(h)
 	}
 	return 0, 0
 }

@@ -18,6 +18,9 @@ func (t *talk) cacheRequest(of route.Name) bool {
 	if r.IntN(3) > 0 {
 		id = wire.Some(t.c.run.world.Rand().Uint64N(1 << 40))
 	}
+	if t.c.conditional && r.IntN(4) == 0 {
+		return t.cacheConditional(of, key, r.IntN(3) > 0)
+	}
 	switch n := r.IntN(10); {
 	case n < 4:
 		return t.cachePut(of, key, id)
@@ -84,6 +87,9 @@ func (t *talk) cacheValue(of route.Name, key string, id wire.Opt[uint64], got an
 	}
 	if m.RequestID != id || m.Key != key || m.Cache != of.Name || m.TenantID != of.Tenant || m.Namespace != of.Namespace {
 		return fmt.Errorf("answered for another request: %+v", m)
+	}
+	if m.Version.Set && !t.c.to.truth.keyOf(of, key).was(s, true, func(v *version) bool { return uint64(v.offset) == m.Version.V && v.value == string(m.Value.V) }) {
+		return fmt.Errorf("saw version %d of %q, which the key was not between steps %d and %d", m.Version.V, m.Value.V, s.from, s.to)
 	}
 	if !t.c.to.truth.keyOf(of, key).could(m.Value.Set, string(m.Value.V), s) {
 		return fmt.Errorf("saw %q (there: %v), which the key was not between steps %d and %d", m.Value.V, m.Value.Set, s.from, s.to)

@@ -12,19 +12,20 @@ import (
 
 // client is one client process with one connection. Its coroutines are of the class Outside.
 type client struct {
-	run     *run
-	name    string
-	number  uint64
-	to      *broker
-	tenant  string
-	offer   func(*wire.Auth)
-	link    *link
-	talks   []*talk
-	subs    map[uint64]*subscription // by the broker's id; never iterated
-	order   []*subscription
-	next    uint64        // number of the next stream
-	orphans int           // event streams that were broken off before they said whose they were
-	waiting []*simrt.Gate // of event streams whose grant has not come yet
+	run         *run
+	name        string
+	number      uint64
+	to          *broker
+	tenant      string
+	offer       func(*wire.Auth)
+	conditional bool // it has offered to know conditional cache writes
+	link        *link
+	talks       []*talk
+	subs        map[uint64]*subscription // by the broker's id; never iterated
+	order       []*subscription
+	next        uint64        // number of the next stream
+	orphans     int           // event streams that were broken off before they said whose they were
+	waiting     []*simrt.Gate // of event streams whose grant has not come yet
 }
 
 // newClient connects to a node and reads the event streams that it is sent.
@@ -38,7 +39,8 @@ func (r *run) newClient(to *broker, tenant string, places int) *client {
 func (r *run) connect(to *broker, tenant string, places int) *client {
 	r.clients++
 	c := &client{run: r, name: fmt.Sprintf("c%d", r.clients), number: uint64(r.clients), to: to, tenant: tenant, subs: map[uint64]*subscription{}}
-	c.offer = offers[r.world.Rand().IntN(len(offers))]
+	offer := r.world.Rand().IntN(len(offers))
+	c.offer, c.conditional = offers[offer], offer < offersToday
 	c.link = r.net.dial(c.name, to, r.clock, places)
 	r.all = append(r.all, c)
 	return c
@@ -58,6 +60,9 @@ func (c *client) work(what string, run func()) {
 
 // offers are the ways in which a client may negotiate.
 var offers = []func(*wire.Auth){offerToday, offerToday, offerNothing, offerJSON, offerOld}
+
+// offersToday is how many of offers, from the first on, are offerToday.
+const offersToday = 2
 
 // offerToday is everything the reference client offers.
 func offerToday(a *wire.Auth) {

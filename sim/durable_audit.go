@@ -19,6 +19,7 @@ func (r *drun) audit() {
 			}
 		})
 	}
+	r.auditCaches()
 }
 
 // audit reads a shard; false when the life that it was for has ended.

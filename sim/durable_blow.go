@@ -98,6 +98,9 @@ func (r *drun) fall(n *dnode) {
 		r.marks.hit([]dmark{dmarkKill, dmarkKillInJob, dmarkCut, dmarkCutInJob}[2*index(b.cut)+index(b.inside)])
 	}
 	r.world.Mix(b.image.Hash())
+	if b.cut && !b.order {
+		r.cachesCut(b.image)
+	}
 	r.collect(n)
 	r.abandon(n)
 	r.node, r.image, r.lost = nil, b.image, r.lost || b.cut && !b.order

@@ -44,7 +44,7 @@ type recordBook struct {
 func newBook(r *drun) *book {
 	b := &book{run: r, records: map[uint64]*recordBook{}}
 	for _, a := range r.resources {
-		for n := uint32(0); a.Durable && n < a.Shards; n++ {
+		for n := uint32(0); a.Durable && a.Name.Kind == route.Stream && n < a.Shards; n++ {
 			b.shards = append(b.shards, &shardBook{book: b, stream: a, index: n, at: map[id.Offset]uint64{}, where: map[uint64]id.Offset{}, versions: map[string]id.Offset{}})
 		}
 	}
@@ -149,11 +149,19 @@ func (b *book) poisoned(name string) {
 			s.poisoned = b.run.world.Steps()
 		}
 	}
+	for _, s := range b.run.cacheShards() {
+		if s.String() == name {
+			s.poisoned = b.run.world.Steps()
+		}
+	}
 }
 
 // restarted notes that a new process serves.
 func (b *book) restarted() {
 	for _, s := range b.shards {
+		s.poisoned = 0
+	}
+	for _, s := range b.run.cacheShards() {
 		s.poisoned = 0
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/actors/simrt"
+	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/vfs"
 )
 
@@ -165,7 +166,7 @@ func (c *dchaos) assign(n *dnode) {
 		c.run.raiseGenerations()
 	}
 	for i := range c.run.resources {
-		if a := &c.run.resources[i]; a.Durable {
+		if a := &c.run.resources[i]; a.Durable && a.Name.Kind == route.Stream {
 			a.Compress = r.IntN(2) == 0
 			a.Retention.Bytes *= 2
 		}

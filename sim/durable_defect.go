@@ -32,7 +32,8 @@ func (f forgetful) Open(name string, write bool) (vfs.File, error) {
 
 func (f forgetful) file(name string) func(vfs.File, error) (vfs.File, error) {
 	return func(file vfs.File, err error) (vfs.File, error) {
-		if err != nil || f.defect != AckBeforeSync || !strings.HasSuffix(name, ".log") && path.Base(name) != segment.MarkName {
+		cache := strings.HasPrefix(name, segment.Cache.Root()+"/") || strings.HasPrefix(name, segment.Counters.Root()+"/")
+		if err != nil || f.defect != AckBeforeSync && !(f.defect == CacheSyncSkipped && cache) || !strings.HasSuffix(name, ".log") && path.Base(name) != segment.MarkName {
 			return file, err
 		}
 		return unsynced{file}, nil

@@ -50,6 +50,26 @@ const (
 	dmarkOpenFailed
 	dmarkInOrder
 	dmarkAssigned
+	dmarkCacheHit
+	dmarkCacheMiss
+	dmarkCold
+	dmarkColdRemoved
+	dmarkExpired
+	dmarkConditionHeld
+	dmarkConditionFailed
+	dmarkConditionWaited
+	dmarkCacheFailed
+	dmarkAdded
+	dmarkCompacted
+	dmarkSumsCompacted
+	dmarkCopied
+	dmarkWatched
+	dmarkRetained
+	dmarkWatchResumed
+	dmarkResnapshot
+	dmarkWatchLagged
+	dmarkInMemory
+	dmarkCacheAudit
 
 	dmarkCount
 )
@@ -65,6 +85,10 @@ var dmarkNames = [dmarkCount]string{
 	"connection lost with requests open", "acknowledged at the claim", "every record read back after a start",
 	"killed or cut off during a start", "a read failed", "an open failed and was tried again", "stopped in order and started again",
 	"assigned anew while it served",
+	"a value read", "nothing read", "a value read from the log", "a delete answered what is in the log alone", "the time of a value was over", "a conditional write was applied",
+	"a conditional write was not applied", "a conditional write waited for another", "a cache write failed with its log, or was void", "a counter was added to",
+	"a cache was compacted", "counters were compacted", "a compaction copied entries", "a change was watched", "a watch began with current values",
+	"a watch resumed", "a watch began anew", "a watch lagged", "a cache in memory refused what takes a log", "every key read after a start",
 }
 
 // String says in words what was reached.

@@ -17,6 +17,7 @@ import (
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
+	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -39,6 +40,9 @@ type dnode struct {
 	drained bool // nothing is left but to end
 
 	counted *disklog.Counters
+
+	spoiled   []*spoiled // with a defect in caches
+	compacted int        // compactions since they looked
 }
 
 // startNode starts the node over the present image.
@@ -53,16 +57,16 @@ func (r *drun) startNode() error {
 	n.mem.OnOp(n.operation)
 	n.fault = vfs.NewFault(n.mem, nil)
 	chance := rand.New(rand.NewPCG(r.plan.Seed, uint64(r.lives)))
-	options := r.plan.Disk.Options
+	kept := r.plan.Disk.Options
 	slots := diskpool.NewReadSlots(diskpool.DefaultReadSlots)
-	options.Exec, options.SyncApart, options.Slots, options.Holder = n.exec, true, slots, name
-	options.Rand = func() (b [16]byte) {
+	kept.Exec, kept.SyncApart, kept.Slots, kept.Holder = n.exec, true, slots, name
+	kept.Rand = func() (b [16]byte) {
 		binary.BigEndian.PutUint64(b[:], chance.Uint64())
 		binary.BigEndian.PutUint64(b[8:], chance.Uint64())
 		return b
 	}
 	var err error
-	if n.store, err = disklog.OpenStore(forgetful{n.fault, r.plan.Defect}, options); err != nil {
+	if n.store, err = disklog.OpenStore(forgetful{n.fault, r.plan.Defect}, kept); err != nil {
 		return fmt.Errorf("start over what is on the disk: %w", err)
 	}
 	n.counted = n.store.Counters()
@@ -70,11 +74,18 @@ func (r *drun) startNode() error {
 	disk.Store, disk.Exec, disk.Slots, disk.RetentionInterval = n.store, n.exec, slots, r.plan.Disk.Janitor
 	disk.OnDamaged = func(err error) { r.failf("%s: a log is said to be damaged: %v", name, err) }
 	disk.LogOpened = r.logOpened
-	n.node, err = node.New(node.Options{
+	if c := &r.plan.Cache; c.On {
+		disk.InlineBytes, disk.CompactionRate, disk.Rand = c.Inline, c.Rate, chance.Uint64
+	}
+	options := node.Options{
 		Clock: clock, Events: devents{n}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Rand: chance.Uint64,
 		ProducerIDs: chance.Uint64, Executors: 1 + chance.IntN(4), Scheduler: n.scheduler(name), Runtime: druntime{n}, Limits: r.plan.Limits,
 		Auth: gatekeeper{}, Disk: &disk,
-	})
+	}
+	if r.plan.Cache.On && r.plan.Defect.cacheShards() {
+		options.WrapShard = n.spoil
+	}
+	n.node, err = node.New(options)
 	if err != nil {
 		return err
 	}
@@ -194,6 +205,8 @@ func (e devents) Emit(x actors.Event) {
 	case "log_read_failed":
 		r.marks.hit(dmarkReadFailed)
 		r.world.Note("%v", x.Attrs())
+	case "log_compacted":
+		e.compacted(x)
 	case "log_not_closed":
 		r.world.Note("%v", x.Attrs())
 	case "actor_panicked":
@@ -201,6 +214,23 @@ func (e devents) Emit(x actors.Event) {
 		if err, ok := p.Panic.Value.(error); !ok || err != actors.ErrInjected {
 			r.failf("%s: %s panicked by itself: %v\n%s", e.n.at.name, p.Path, p.Panic, p.Panic.Stack)
 		}
+	}
+}
+
+func (e devents) compacted(x actors.Event) {
+	m := &e.n.run.marks
+	e.n.run.world.Note("%v", x.Attrs())
+	switch {
+	case attr(x, "error") != "":
+		return
+	case attr(x, "log") == segment.Counters.String():
+		m.hit(dmarkSumsCompacted)
+	default:
+		m.hit(dmarkCompacted)
+		e.n.compacted++
+	}
+	if attr(x, "moved") != "0" {
+		m.hit(dmarkCopied)
 	}
 }
 

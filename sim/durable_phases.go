@@ -49,6 +49,7 @@ func (r *drun) rage() error {
 			})
 		}
 	}
+	r.useCaches()
 	if r.plan.trims() { // somebody comes for the first record when it may be gone
 		for _, s := range r.book.shards {
 			c := r.newClient()
@@ -85,6 +86,9 @@ func (r *drun) calmDown() error {
 		return err
 	}
 	good := func() bool {
+		if n := r.node; n != nil && n.poison && n.blow == nil { // what failed before the disk was put right may be heard of later
+			r.strike(n, false, 0)
+		}
 		return r.node != nil && r.node.blow == nil && r.node.listens && r.busy == 0 && r.node.serves()
 	}
 	return r.await("clients are done and every shard serves", 2*liveWithin, good)
@@ -106,6 +110,7 @@ func (r *drun) probe() error {
 			t.close()
 		})
 	}
+	r.probeCaches()
 	return r.await("probes are answered", liveWithin, func() bool { return r.busy == 0 })
 }
 
@@ -120,6 +125,12 @@ func (r *drun) settle() error {
 	}
 	if err := r.await("every subscription has come to the end", liveWithin, func() bool { return r.behind() == "" }); err != nil {
 		return fmt.Errorf("%w; behind: %s", err, r.behind())
+	}
+	if err := r.await("every watch has come to the end", liveWithin, func() bool { return r.watchesBehind() == "" }); err != nil {
+		return fmt.Errorf("%w; behind: %s", err, r.watchesBehind())
+	}
+	if err := r.settleCaches(); err != nil {
+		return err
 	}
 	return r.settleStates()
 }

@@ -23,6 +23,7 @@ type DurablePlan struct {
 	Faults   int // at most
 	Disk     diskPlan
 	Defect   Defect
+	Cache    cachePlan
 }
 
 // diskPlan is how the node keeps its streams.
@@ -44,7 +45,25 @@ const (
 	AckBeforeSync
 	// DirSyncSkipped has syncs of the directories of logs do the same.
 	DirSyncSkipped
+	// CacheSyncSkipped is AckBeforeSync for the logs of caches and counters alone.
+	CacheSyncSkipped
+	// AnsweredBeforeDurable has a cache answer puts when it is asked for them, SeenBeforeDurable show them to readers then.
+	AnsweredBeforeDurable
+	SeenBeforeDurable
+	// ExpiresAnyVersion has the end of a value remove whatever its key has by then.
+	ExpiresAnyVersion
+	// CopiesStale has a compaction put values back that were replaced.
+	CopiesStale
+	// ConditionIgnored has conditional puts applied whatever they ask for.
+	ConditionIgnored
+	// AddsTwice adds what was asked for twice.
+	AddsTwice
+	// WatchSkips has a watch that resumes begin one record late.
+	WatchSkips
 )
+
+// cacheShards says that a defect is in the shards of caches, and their readers.
+func (d Defect) cacheShards() bool { return d >= AnsweredBeforeDurable }
 
 // weak says that what is acknowledged may be lost with the power.
 func (p *DurablePlan) weak() bool { return p.Disk.Options.Fsync != disklog.OnCommit }
@@ -72,6 +91,12 @@ func NewDurablePlan(seed uint64) DurablePlan {
 		p.Limits.Delivery.Capacity = 1 + r.IntN(8)
 	}
 	p.drawDisk(r)
+	if p.Cache = newCachePlan(seed); p.Cache.On {
+		p.Requests = (p.Requests + 1) / 2 // of those who use streams
+		if p.Cache.Tight {
+			p.Limits.WindowBytes, p.Limits.Delivery.CapacityMax = 4<<10, max(4, p.Limits.Delivery.Capacity)
+		}
+	}
 	return p
 }
 
@@ -95,11 +120,14 @@ func (p *DurablePlan) drawDisk(r *rand.Rand) {
 	d.Compress = one(3)
 }
 
-// The streams of a durable world: records of many, those of writers who agree on each offset, and one in memory.
+// What a durable world hosts: a stream with records of many, one of writers who agree on each offset, and one in memory; if it has caches,
+// one with a log, and one in memory.
 const (
 	ordersStream = iota
 	ledgerStream
 	ticksStream
+	flagsCache
+	notesCache
 )
 
 // durableResources is what the node hosts, in the order of the names.
@@ -116,6 +144,14 @@ func (p *DurablePlan) durableResources() []route.Assignment {
 	}
 	list := make([]route.Assignment, 3)
 	list[ordersStream], list[ledgerStream], list[ticksStream] = of("a-orders", 2, true), of("b-ledger", 1, true), of("c-ticks", 1, false)
+	if p.Cache.On {
+		cache := func(name string, shards uint32, durable bool) route.Assignment {
+			a := of(name, shards, false)
+			a.Name.Kind, a.Durable = route.Cache, durable
+			return a
+		}
+		list = append(list, cache("d-flags", p.Cache.Shards, true), cache("e-notes", 1, false))
+	}
 	return list
 }
 

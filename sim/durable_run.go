@@ -26,14 +26,18 @@ type drun struct {
 	disk      diskState
 	chaos     dchaos
 	book      *book
+	caches    *cacheBook   // nil in a world without
+	wall      *simrt.Clock // what the nodes' clocks show
 
-	clients  int
-	requests uint64
-	busy     int // clients that have something left to do
-	audits   int // of the present life that are not done
-	subs     []*dsub
-	calm     bool // chaos is over
-	finished bool // clients are to go
+	clients   int
+	requests  uint64
+	busy      int // clients that have something left to do
+	audits    int // of the present life that are not done
+	subs      []*dsub
+	watches   []*dwatch
+	snapshots []*watchValues // that watches began with
+	calm      bool           // chaos is over
+	finished  bool           // clients are to go
 
 	answered  int
 	delivered int
@@ -78,9 +82,13 @@ func RunDurable(plan DurablePlan, trace func(simrt.Line)) DurableResult {
 	options.Trace, options.Check = trace, r.afterStep
 	r.world = simrt.New(options)
 	r.clock = r.world.Clock("clients/clock", 1_000_000, 0)
-	r.net = &network{world: r.world, marks: &r.netMarks, parked: map[string]bool{}}
+	r.net = &network{world: r.world, marks: &r.netMarks, tight: plan.Cache.Tight && !plan.Cache.Large, parked: map[string]bool{}}
 	r.resources = plan.durableResources()
 	r.book = newBook(r)
+	r.wall = r.world.Clock("wall", plan.Clock.ppm, plan.Clock.offset)
+	if plan.Cache.On {
+		r.caches = newCacheBook(r)
+	}
 	r.chaos = dchaos{run: r, left: plan.Faults, next: 100}
 	err := r.protected()
 	if r.node != nil {
@@ -109,6 +117,7 @@ func (r *drun) fail(who string, err error) {
 
 func (r *drun) afterStep() error {
 	if n := r.node; n != nil {
+		n.spoilReaders()
 		if n.leaves && n.blow == nil {
 			r.endedInOrder(n)
 		}
@@ -133,6 +142,7 @@ func (r *drun) letIn(n *dnode) {
 		for _, x := range r.subs {
 			x.ahead = x.ahead || x.next > x.shard.end
 		}
+		r.cachesLost()
 	}
 	r.lost = false
 	r.fail(n.at.name, n.listen())

@@ -75,6 +75,35 @@ func TestTheCheckersFindADurableNodeThatForgetsToSync(t *testing.T) {
 	}
 }
 
+// The same of caches: each of these is a mistake that it would be easy to make.
+func TestTheCheckersFindACacheThatIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		defect Defect
+		large  bool // only in worlds whose logs are compacted
+	}{
+		{"syncs of its logs are forgotten", CacheSyncSkipped, false}, {"puts are answered before they are durable", AnsweredBeforeDurable, false},
+		{"puts are seen before they are durable", SeenBeforeDurable, false}, {"the end of a value removes any version", ExpiresAnyVersion, false},
+		{"compactions copy what was replaced", CopiesStale, true}, {"conditions are not looked at", ConditionIgnored, false},
+		{"counters are added to twice", AddsTwice, false}, {"watches that resume skip a change", WatchSkips, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			most := uint64(400)
+			for seed := uint64(1); seed <= most; seed += cacheWorlds {
+				plan := NewDurablePlan(seed)
+				if plan.Defect = c.defect; plan.weak() || plan.Cache.Large != c.large {
+					continue
+				}
+				if r := RunDurable(plan, nil); r.Err != nil && !strings.Contains(r.Err.Error(), "damaged") {
+					t.Logf("found by seed %d: %.300v", r.Seed, r.Err)
+					return
+				}
+			}
+			t.Fatalf("the worlds up to %d have such caches, and no checker has noticed", most)
+		})
+	}
+}
+
 func TestKeptDurableSeedsStayGreen(t *testing.T) {
 	list, err := kept("testdata/durable")
 	if err != nil || len(list) == 0 {

@@ -37,6 +37,8 @@ const (
 	markHeldUp                      // a publisher waited for a slow subscriber, and went on
 	markBudgetUsed                  // what was queued for a subscriber was lost because the readers' budget was used up
 	markGathered                    // a subscription waited for more events to join those it had
+	markConditionHeld               // a conditional cache write was applied
+	markConditionFailed             // a conditional cache write was not applied
 
 	markCount
 )
@@ -47,6 +49,7 @@ var markNames = [markCount]string{
 	"connection lost with requests open", "quarantine", "return from quarantine", "restart", "no stream to deliver on", "session or subscription crash",
 	"panic in a lifecycle turn", "resource deleted in use", "actor paused or slowed", "authentication timeout", "stream ended by garbage", "too many streams of a stranger", "unsubscribed", "drained with clients",
 	"block: publisher waited for a reader", "drop: readers' budget used up", "events waited for others",
+	"a conditional cache write was applied", "a conditional cache write was not applied",
 }
 
 // String says in words what was reached.

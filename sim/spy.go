@@ -7,6 +7,8 @@ import (
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/wire"
 )
 
 // errPlanned is what a planned panic of a shard is.
@@ -16,6 +18,22 @@ var errPlanned = errors.New("a planned panic")
 type spy struct {
 	b    *broker
 	life *life
+	told map[shardactor.Message]shardactor.Answer // answers to cache writes of the turn; never iterated
+}
+
+// eavesdropper is the reply of a cache write, overheard by the spy.
+type eavesdropper struct {
+	shardactor.Reply
+	spy     *spy
+	message shardactor.Message
+}
+
+// Answer implements shardactor.Reply.
+func (e eavesdropper) Answer(t shardcore.Token, a shardactor.Answer) {
+	if e.spy.told != nil { // nobody is told after a turn that failed
+		e.spy.told[e.message] = a
+	}
+	e.Reply.Answer(t, a)
 }
 
 // wrap is given to the node as WrapShard.
@@ -30,7 +48,23 @@ func (s *spy) before(t *actors.Turn) {
 	if l := t.Lifecycle(); l == actors.Stopping || l == actors.Stopped {
 		s.life.end(s.b.run.world.Steps())
 	}
+	s.listen(t)
 	s.b.plans.spring(s, t, before)
+}
+
+// listen overhears what becomes of the cache writes of a turn.
+func (s *spy) listen(t *actors.Turn) {
+	s.told = map[shardactor.Message]shardactor.Answer{}
+	for _, m := range t.Messages() {
+		switch m := m.(type) {
+		case *shardactor.CachePut:
+			m.Reply = eavesdropper{m.Reply, s, m}
+		case *shardactor.CachePutIf:
+			m.Reply = eavesdropper{m.Reply, s, m}
+		case *shardactor.CacheDeleteIf:
+			m.Reply = eavesdropper{m.Reply, s, m}
+		}
+	}
 }
 
 // after is called after a turn that did not fail.
@@ -49,7 +83,15 @@ func (s *spy) stepped(t *actors.Turn) {
 			}
 		case *shardactor.CachePut:
 			if !s.life.drained {
-				s.life.put(m, t.Now())
+				s.life.put(m.Key, m.Value, wire.Opt[uint64]{V: m.TTLMillis, Set: m.HasTTL}, s.told[m].Offset, t.Now())
+			}
+		case *shardactor.CachePutIf:
+			if a := s.told[m]; a.Applied {
+				s.life.put(m.Key, m.Value, wire.Opt[uint64]{V: m.TTLMillis, Set: m.HasTTL}, a.Version, t.Now())
+			}
+		case *shardactor.CacheDeleteIf:
+			if s.told[m].Applied {
+				s.life.deleted(m.Key, t.Now())
 			}
 		case *shardactor.CacheDelete:
 			if !s.life.drained {

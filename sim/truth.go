@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // truth is what happened on one node, seen from inside: what each shard stepped, in its order. Clients are judged by it.
@@ -59,6 +59,7 @@ type version struct {
 	value   string
 	there   bool
 	expires int64 // on the node's clock, Unix milliseconds; 0: never
+	offset  id.Offset
 }
 
 func newTruth(b *broker) *truth {
@@ -130,12 +131,12 @@ func (s *shardTruth) key(key string) *keyTruth {
 	return k
 }
 
-func (l *life) put(m *shardactor.CachePut, now time.Time) {
-	v := version{step: l.shard.truth.b.run.world.Steps(), value: string(m.Value), there: true}
-	if m.HasTTL {
-		v.expires = now.UnixMilli() + int64(m.TTLMillis)
+func (l *life) put(key string, value []byte, ttl wire.Opt[uint64], offset id.Offset, now time.Time) {
+	v := version{step: l.shard.truth.b.run.world.Steps(), value: string(value), there: true, offset: offset}
+	if ttl.Set { // the millisecond that has begun is not counted
+		v.expires = now.UnixMilli() + 1 + int64(ttl.V)
 	}
-	k := l.shard.key(m.Key)
+	k := l.shard.key(key)
 	k.versions = append(k.versions, v)
 }
 
@@ -153,6 +154,11 @@ type span struct {
 // could reports whether the key could be seen like that at some moment of the span: absent, or with that value. A version that begins in
 // a step is seen from that step on, and the one before it until then.
 func (k *keyTruth) could(there bool, value string, s span) bool {
+	return k.was(s, there, func(v *version) bool { return v.value == value })
+}
+
+// was reports whether the key was, at some moment of the span, absent, or there and like that.
+func (k *keyTruth) was(s span, there bool, like func(*version) bool) bool {
 	for i := -1; i < len(k.versions); i++ {
 		v, until := version{}, int(^uint(0)>>1)
 		if i >= 0 {
@@ -164,11 +170,16 @@ func (k *keyTruth) could(there bool, value string, s span) bool {
 		if v.step > s.to || until < s.from {
 			continue
 		}
-		alive := v.there && (v.expires == 0 || s.fromMS < v.expires || v.step >= s.from)
-		gone := !v.there || v.expires != 0 && s.toMS >= v.expires
-		if there && alive && v.value == value || !there && gone {
+		if there && v.alive(s) && like(&v) || !there && v.gone(s) {
 			return true
 		}
 	}
 	return false
 }
+
+// alive and gone report whether the time of a version could be going on, or over, at some moment of the span.
+func (v *version) alive(s span) bool {
+	return v.there && (v.expires == 0 || s.fromMS < v.expires || v.step >= s.from)
+}
+
+func (v *version) gone(s span) bool { return !v.there || v.expires != 0 && s.toMS >= v.expires }

@@ -1,6 +1,6 @@
 // Package testbroker is a small broker for tests of clients: real QUIC, real frames, everything in memory, and hooks that
 // let a test take over any step. It serves publishes, subscriptions, the cache and questions about shards, with Durable also
-// reads of logs, numbered and conditional publishes, commits, watches and counters, answers each stream in request order, and has no permissions:
+// reads of logs, numbered and conditional publishes, commits, watches, counters and groups, answers each stream in request order, and has no permissions:
 // one token is good, others are not.
 package testbroker
 
@@ -28,7 +28,7 @@ type Options struct {
 	Window    uint32            // publish_window; 0 means 256
 	Streams   map[string]uint32 // "namespace/stream" and its shards
 	Caches    map[string]uint32 // "namespace/cache" and its shards
-	Durable   bool              // streams have logs: offsets, reads, numbered and conditional publishes, commits; caches have watches and counters
+	Durable   bool              // streams have logs: offsets, reads, numbered and conditional publishes, commits, groups; caches have watches and counters
 	BatchSize int               // events per frame at most; 0 means 64
 	Routing   wire.Routing      // of all streams
 	MutualTLS bool              // clients have to present a certificate of this broker's authority
@@ -47,6 +47,13 @@ type Options struct {
 	// OnCacheWritten sees the answer to each conditional cache write and each addition to a counter before it is sent; true means
 	// that none is to be sent.
 	OnCacheWritten func(s *Stream, answer wire.Message) bool
+	// OnGroupAnswer sees the answer to each poll and each settlement of a group after it took effect; true means that none is to be
+	// sent.
+	OnGroupAnswer func(s *Stream, request, answer wire.Message) bool
+	// GroupVisibility is how long claims stand that ask for no other time, 0 means DefaultGroupVisibility; after GroupMaxAttempts
+	// failures, 0 means DefaultGroupMaxAttempts, a record is a dead letter. With Share they are that broker's.
+	GroupVisibility  time.Duration
+	GroupMaxAttempts uint32
 }
 
 // What a broker advertises unless told otherwise.
@@ -58,7 +65,9 @@ const (
 		wire.FeatureCacheConditional
 	DurableFeatures = wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeaturePublishConditional |
 		wire.FeatureAtomicCommit | wire.FeatureStreamRead | wire.FeatureRecordTimestamps | wire.FeatureAckOnCommit |
-		wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
+		wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters |
+		wire.FeatureConsumerGroup | wire.FeatureGroupDeadLetters | wire.FeatureGroupConsumer | wire.FeatureGroupSkipped |
+		wire.FeatureGroupPublisher | wire.FeatureGroupAdmin | wire.FeatureGroupClaimControl
 )
 
 // Broker listens until the test ends.
@@ -95,10 +104,13 @@ func New(t testing.TB, o Options) *Broker {
 
 // Start starts a broker on a loopback port, for those who have no test at hand. Stop it in the end.
 func Start(o Options) (*Broker, error) {
+	o.GroupVisibility = orDefault(o.GroupVisibility, DefaultGroupVisibility)
+	o.GroupMaxAttempts = orDefault(o.GroupMaxAttempts, DefaultGroupMaxAttempts)
 	b := &Broker{options: o, logs: make(map[string][]*log), caches: make(map[string][]*cacheShard)}
 	if o.Share != nil {
 		b.ca, b.logs, b.caches = o.Share.ca, o.Share.logs, o.Share.caches
 		b.options.Streams, b.options.Durable, b.options.Routing = o.Share.options.Streams, o.Share.options.Durable, o.Share.options.Routing
+		b.options.GroupVisibility, b.options.GroupMaxAttempts = o.Share.options.GroupVisibility, o.Share.options.GroupMaxAttempts
 		return b, b.listen()
 	}
 	for name, shards := range o.Streams {

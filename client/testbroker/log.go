@@ -17,6 +17,7 @@ type log struct {
 	producers  map[uint64]*producer
 	state      map[stateKey]stateValue
 	asOf       wire.Opt[id.Offset] // of the last commit
+	groups     map[string]*group
 }
 
 // record is one record of a log.
@@ -29,7 +30,7 @@ type record struct {
 func newLogs(shards uint32) []*log {
 	logs := make([]*log, shards)
 	for i := range logs {
-		logs[i] = &log{more: make(chan struct{}), producers: make(map[uint64]*producer), state: make(map[stateKey]stateValue)}
+		logs[i] = &log{more: make(chan struct{}), producers: make(map[uint64]*producer), state: make(map[stateKey]stateValue), groups: make(map[string]*group)}
 	}
 	return logs
 }

@@ -77,7 +77,9 @@ func (b *Broker) handleCache(s *Stream, m wire.Message) {
 	case *wire.Topology:
 		s.Send(&wire.TopologyView{Brokers: []wire.Broker{{NodeID: "test", Addr: b.Addr()}}})
 	default:
-		s.Refuse(wire.Refuse(wire.CodeInvalidRequest, "the test broker does not serve this"))
+		if !b.handleGroup(s, m) {
+			s.Refuse(wire.Refuse(wire.CodeInvalidRequest, "the test broker does not serve this"))
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func selfAsPeer() (*exec.Cmd, error) {
 
 func (b *benchCommands) command() *cobra.Command {
 	c := group("bench", "Measure a broker, and a raw QUIC peer beside it",
-		b.pubCommand(), b.subCommand(), b.fanoutCommand(), b.relayCommand(), b.latencyCommand(), b.cacheCommand(), b.suiteCommand(), b.rawPeerCommand())
+		b.pubCommand(), b.subCommand(), b.fanoutCommand(), b.relayCommand(), b.latencyCommand(), b.queueCommand(), b.cacheCommand(), b.suiteCommand(), b.rawPeerCommand())
 	c.Long = `Measure a broker: how fast it takes and delivers records and answers requests, and what a raw QUIC peer with the same
 sockets, settings, connections, streams and bytes reaches beside it. The raw peer is this program in a process of its
 own. Both are measured in turn, round by round, and the ratio of each round is reported.

@@ -70,7 +70,17 @@ func suiteRows() []suiteRow {
 		durableRow("durable-lone", "a durable record, one producer, 256 B", 1, 1),
 		durableRow("durable-64", "durable records, 64 producers, 256 B", 64, 0),
 		durablePeriodicRow(),
+		queueRow(),
 	)
+}
+
+func queueRow() suiteRow {
+	const name = "queue"
+	return suiteRow{name: name, fsync: fsyncOnCommit, build: func(ctx context.Context, s *benchSession) (bench.Experiment, error) {
+		return bench.QueueExperiment(ctx, s.felixd, bench.QueueSpec{
+			Name: name, Title: "queue, 256 B, poll 64", Stream: suiteNarrow, Payload: 256, Poll: 64, InFlight: 64, Rate: 1000, Target: queueTarget, P99: queueP99,
+		})
+	}}
 }
 
 func durableRow(name, title string, producers int, target float64) suiteRow {

@@ -14,6 +14,10 @@ type system struct {
 
 	getenv  func(string) string
 	workDir string // where felix-data/dev.json is looked for
+
+	// interrupts, if not nil, yields the signals that ask to end, from now on and until stop is called. The end of the context comes of
+	// the first of them.
+	interrupts func() (signals <-chan os.Signal, stop func())
 }
 
 // isTerminal reports whether f is a terminal: a character device other than the null device.

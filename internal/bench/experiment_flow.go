@@ -17,11 +17,12 @@ type FlowSpec struct {
 	InFlight    int     // with Acked
 	Rate        float64 // batches per second; 0: as fast as it goes
 	Stamps      bool    // measure the time from publisher to subscriber; the raw side then reads its stamps too
+	Ahead       int     // batches that the publisher may be ahead of the slowest subscriber; 0: AheadBatches
 	Target      float64 // of felixd / raw
 }
 
 func (s FlowSpec) load() FlowLoad {
-	return FlowLoad{Shape: s.Shape, Acked: s.Acked, InFlight: s.InFlight, Rate: s.Rate, Stamps: s.Stamps}
+	return FlowLoad{Shape: s.Shape, Acked: s.Acked, InFlight: s.InFlight, Rate: s.Rate, Stamps: s.Stamps, Ahead: s.Ahead}
 }
 
 func (s FlowSpec) settings() []Setting {

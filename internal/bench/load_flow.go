@@ -24,6 +24,7 @@ type FlowLoad struct {
 	InFlight int     // batches that may be unanswered; with Acked alone
 	Rate     float64 // batches per second, an open loop; 0: a closed one
 	Stamps   bool    // report the time from publisher to subscriber
+	Ahead    int     // batches that the publisher may be ahead; 0: AheadBatches. AheadBytes bounds them too
 
 	stall time.Duration // 0: stallTime
 }
@@ -36,7 +37,11 @@ type FlowSides struct {
 
 // ahead is how many records may be under way.
 func (l FlowLoad) ahead() uint64 {
-	return uint64(l.Batch * max(1, min(AheadBatches, AheadBytes/max(1, l.Bytes()))))
+	batches := AheadBatches
+	if l.Ahead > 0 {
+		batches = l.Ahead
+	}
+	return uint64(l.Batch * max(1, min(batches, AheadBytes/max(1, l.Bytes()))))
 }
 
 func (l FlowLoad) patience() time.Duration {

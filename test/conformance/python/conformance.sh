@@ -4,8 +4,9 @@
 #   FELIX_CONFORMANCE_VENV    virtual environment to use and keep (default: a temporary one)
 #   FELIX_CONFORMANCE_FELIXD  felixd binary to test (default: build ./cmd/felixd)
 #   FELIX_CONFORMANCE_ROUNDS  how often to run every scenario (default: 1)
-#   FELIX_CONFORMANCE_OPERATIONS, FELIX_CONFORMANCE_KILLS
-#                             operations of the cache campaign, and brokers it kills (default: 3000 and 3)
+#   FELIX_CONFORMANCE_OPERATIONS, FELIX_CONFORMANCE_QUEUE_RECORDS, FELIX_CONFORMANCE_KILLS
+#                             operations of the cache campaign, records of the queue campaign, and brokers that each
+#                             of them kills (default: 3000, 1500 and 3)
 #   PYTHON                    interpreter for the environment, 3.9 or newer (default: python3)
 #
 # Further arguments go to run.py. Exit code 0: everything passed, or PyPI is out of reach (and a line says so).
@@ -130,7 +131,8 @@ surface() {
   shift
   (cd "$here" && "$venv/bin/python" run.py --dev-json "$dev_json" --wait "$ready_seconds" --surface "$name" \
     --rounds "${FELIX_CONFORMANCE_ROUNDS:-1}" --felixd "$felixd" \
-    --operations "${FELIX_CONFORMANCE_OPERATIONS:-3000}" --kills "${FELIX_CONFORMANCE_KILLS:-3}" "$@")
+    --operations "${FELIX_CONFORMANCE_OPERATIONS:-3000}" --queue-records "${FELIX_CONFORMANCE_QUEUE_RECORDS:-1500}" \
+    --kills "${FELIX_CONFORMANCE_KILLS:-3}" "$@")
 }
 
 # try_newest VENV ARGUMENTS...: what the newest version does is a report, never a failure.

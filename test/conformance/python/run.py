@@ -36,7 +36,7 @@ def main(arguments: list[str]) -> int:
     scenarios = chosen(options, report)
     daemons = Daemons(options.felixd)
     watchdog = Watchdog(report, end=lambda code: leave(daemons, code))
-    sizes = Sizes(options.records, options.operations, options.kills)
+    sizes = Sizes(options.records, options.operations, options.kills, options.queue_records)
     try:
         for number in range(1, options.rounds + 1):
             for surface in surfaces(options.surface):
@@ -91,7 +91,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--records", type=positive, default=10_000, help="records of each order scenario (10000)")
     parser.add_argument("--felixd", type=Path, help="binary for the scenarios that kill a broker of their own")
     parser.add_argument("--operations", type=positive, default=3_000, help="operations of the cache campaign (3000)")
-    parser.add_argument("--kills", type=positive, default=3, help="brokers that the cache campaign kills (3)")
+    parser.add_argument("--kills", type=positive, default=3, help="brokers that each campaign kills (3)")
+    parser.add_argument("--queue-records", type=positive, default=1_500, help="records of the queue campaign (1500)")
     parser.add_argument("--wait", type=float, default=10.0, help="seconds to wait for the broker (10)")
     parser.add_argument("--surface", choices=("both", "sync", "async"), default="both", help="face of the client (both)")
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run only this scenario; repeatable")

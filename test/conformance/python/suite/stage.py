@@ -22,7 +22,8 @@ class Sizes:
 
     records: int = 10_000  # records of each order scenario
     operations: int = 3_000  # operations of the cache campaign
-    kills: int = 3  # brokers it kills
+    kills: int = 3  # brokers that each campaign kills
+    queue_records: int = 1_500  # records of the queue campaign
 
 
 class Stage:
