@@ -42,6 +42,22 @@ func TestACacheOnDiskOutlivesTheBroker(t *testing.T) {
 	}
 }
 
+// field case CAC-07: never answered and then absent at once, in either kind of cache.
+func TestATimeToLiveOfZeroIsRefused(t *testing.T) {
+	x := newSiteDisk().caching(t, setting{})
+	l := dial(t, x.connect(), today())
+	for _, name := range []string{"users", "temp"} {
+		for _, m := range []wire.Message{
+			&wire.CachePut{TenantID: tenant, Namespace: namespace, Cache: name, Key: "k", Value: []byte("v"), TTLMillis: wire.Some(uint64(0)), RequestID: wire.Some(uint64(1))},
+			&wire.CachePutIf{TenantID: tenant, Namespace: namespace, Cache: name, Key: "k", Value: []byte("v"), TTLMillis: wire.Some(uint64(0)), RequestID: 1},
+		} {
+			if f := refused(t, l.ask(m)); f.Code != wire.CodeInvalidRequest || !strings.Contains(f.Message, "ttl_ms") {
+				t.Errorf("%T to %s: %+v", m, name, f)
+			}
+		}
+	}
+}
+
 func TestAConditionThatDoesNotHoldIsAnAnswerWithTheVersionThatIsThere(t *testing.T) {
 	for _, name := range []string{"users", "temp"} {
 		x := newSiteDisk().caching(t, setting{})

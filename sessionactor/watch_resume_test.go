@@ -100,6 +100,8 @@ func (f *follower) follow(t *testing.T, s *scribbler, writes, changes int) {
 // lagged, left in the middle, and came too late for what compaction had removed.
 //
 // matrix G22, G23, G24
+//
+// field case CAC-09
 func TestWhoeverWatchesOnHasWhatTheCacheHas(t *testing.T) {
 	d := newSiteDisk()
 	d.inline = 600

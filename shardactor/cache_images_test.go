@@ -136,6 +136,8 @@ type cacheImage struct {
 
 // CAC-10, G6, G7, G26: compactions, snapshots of the keys, expiries and writes of clients through the shard as it is, and the disk as a kill
 // and power cuts leave it at its operations. Every image opens, and holds exactly what some moment at or after the last answer held.
+//
+// matrix H2
 func TestNoCrashImageOfACacheShardHasLostWhatWasAcknowledged(t *testing.T) {
 	steps := effort.Size("cache_image_steps")
 	most := steps / 8

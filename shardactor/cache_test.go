@@ -59,6 +59,7 @@ func (d *diskWorld) get(h *Handle, key string) string {
 	return fmt.Sprintf("%s@%d", v.Value, v.Version)
 }
 
+// matrix G1, H6
 func TestALogBackedCacheKeepsValuesVersionsEndsAndCountersAcrossAKill(t *testing.T) { // G1, H4, H6
 	mem := vfs.NewMem()
 	d := newDiskWorld(t, mem)
@@ -113,6 +114,7 @@ func TestALogBackedCacheKeepsValuesVersionsEndsAndCountersAcrossAKill(t *testing
 	}
 }
 
+// matrix G9
 func TestAnEntryThatEndedIsDeletedInTheLogAndOneThatWasPutAgainStays(t *testing.T) { // G9, G10
 	d := newDiskWorld(t, vfs.NewMem())
 	h := d.cacheShard("users")
@@ -136,6 +138,7 @@ func TestAnEntryThatEndedIsDeletedInTheLogAndOneThatWasPutAgainStays(t *testing.
 	}
 }
 
+// matrix G20
 func TestOfRacingConditionalPutsExactlyOneIsApplied(t *testing.T) { // G20
 	d := newDiskWorld(t, vfs.NewMem())
 	h := d.cacheShard("users")
@@ -192,6 +195,7 @@ func TestADeleteAnswersAValueThatIsInTheLogAlone(t *testing.T) {
 	}
 }
 
+// matrix H5
 func TestACounterThatWouldOverflowIsRefusedAndStays(t *testing.T) { // H5
 	d := newDiskWorld(t, vfs.NewMem())
 	h := d.cacheShard("users")
@@ -204,6 +208,7 @@ func TestACounterThatWouldOverflowIsRefusedAndStays(t *testing.T) { // H5
 	}
 }
 
+// matrix G19, H7
 func TestCompactionKeepsValuesVersionsAndCountersAndShortensTheLogs(t *testing.T) { // G6, G19, mission 60
 	for _, inline := range []int{4096, 64} {
 		t.Run(fmt.Sprintf("inline_%d", inline), func(t *testing.T) {
