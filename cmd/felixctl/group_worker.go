@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/felixd/felixd/client"
+)
+
+// worker is a run of group work.
+type worker struct {
+	app   *app
+	group groupName
+	flags workFlags
+
+	killing context.Context // ends when commands are to be ended at once
+	kill    context.CancelFunc
+	broken  chan struct{}  // closed when commands cannot be run
+	ended   sync.WaitGroup // commands
+
+	mu      sync.Mutex
+	why     error // with broken
+	counts  map[outcome]uint64
+	began   time.Time
+	sampled time.Time // when the rate was last taken
+	acked   uint64    // then
+	rate    float64   // records acked per second
+}
+
+func newWorker(a *app, g groupName, f workFlags) *worker {
+	w := &worker{app: a, group: g, flags: f, broken: make(chan struct{}), counts: make(map[outcome]uint64), began: time.Now()}
+	w.killing, w.kill = context.WithCancel(context.Background())
+	w.sampled = w.began
+	return w
+}
+
+// watchInterrupts ends commands at the second interrupt; the first is the end of the context. The third ends this process. The
+// returned function ends the watch.
+func (w *worker) watchInterrupts() (stop func()) {
+	if w.app.sys.interrupts == nil {
+		return w.kill
+	}
+	signals, release := w.app.sys.interrupts()
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for range 2 {
+			select {
+			case <-signals:
+			case <-done:
+				return
+			}
+		}
+		w.kill()
+		release()
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+		release()
+		w.kill()
+	}
+}
+
+// until returns when the work is to end.
+func (w *worker) until(ctx context.Context, c *client.Consumer) {
+	var tick <-chan time.Time
+	if w.flags.idle > 0 {
+		ticker := time.NewTicker(max(time.Millisecond, min(w.flags.idle/4, 250*time.Millisecond)))
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	last, received := time.Now(), uint64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.Done():
+			return
+		case <-w.broken:
+			return
+		case now := <-tick:
+			if s := c.Stats(); s.Running > 0 || s.Received != received {
+				last, received = now, s.Received
+			} else if now.Sub(last) >= w.flags.idle {
+				return
+			}
+		}
+	}
+}
+
+// handle runs the command for one record. It is the handler of the consumer.
+func (w *worker) handle(ctx context.Context, m client.Message) error {
+	w.mu.Lock()
+	why := w.why
+	w.mu.Unlock()
+	if why != nil {
+		return client.RetryAfter(0, why)
+	}
+	w.ended.Add(1)
+	defer w.ended.Done()
+	e := w.execute(ctx, m)
+	w.mu.Lock()
+	w.counts[e.outcome]++
+	w.mu.Unlock()
+	if err := w.print(e); err != nil {
+		w.fail(err)
+	}
+	switch e.outcome {
+	case succeeded:
+		return nil
+	case unrunnable:
+		w.fail(fmt.Errorf("the command cannot be run: %w", e.err))
+		return client.RetryAfter(0, e)
+	case interrupted:
+		return client.RetryAfter(0, e)
+	case hopeless:
+		return client.DeadLetter(e)
+	}
+	return e
+}
+
+// fail ends the work.
+func (w *worker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.why == nil {
+		w.why = err
+		close(w.broken)
+	}
+}
+
+// failure is why the work ended by itself; nil if it did not.
+func (w *worker) failure(c *client.Consumer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.why != nil {
+		return w.why
+	}
+	return c.Err()
+}
