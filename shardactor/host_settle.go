@@ -11,7 +11,7 @@ type settling struct {
 
 // settleMax is how long a version of what is desired may wait for its logs before it is told as applied: creating a stream and writing to
 // it at once works, and a log that takes an hour to check holds up no other stream.
-const settleMax = 2 * time.Second
+const settleMax = 5 * time.Second
 
 // awaited has a shard waited for.
 func (h *Host) awaited(s *hosted, v *settling) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/felixd/felixd/actors"
@@ -111,6 +112,8 @@ func (s *spoiled) ask(m shardactor.Message) {
 		m.To(nobody{}, 0)
 	case *shardactor.CachePut:
 		m.To(nobody{}, 0)
+	default:
+		panic(fmt.Sprintf("sim: nobody asks for a %T", m))
 	}
 	if err := s.ref.TrySend(m, shardactor.Size(m)); err != nil {
 		s.n.run.world.Note("%v", err) // it has ended
