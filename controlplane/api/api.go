@@ -14,6 +14,7 @@
 package api
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -24,6 +25,7 @@ import (
 	"github.com/klauspost/compress/gzhttp"
 
 	"github.com/felixd/felixd/controlplane/auth"
+	"github.com/felixd/felixd/controlplane/model"
 	"github.com/felixd/felixd/controlplane/store"
 )
 
@@ -43,6 +45,9 @@ type Options struct {
 	DurableSupported bool
 	// FsyncMode is the brokers' way of making records durable, told with each durable stream; empty: it is not known, and not told.
 	FsyncMode string
+	// Hosted, when not nil, waits until the brokers serve what was created, so that it can be used at once; for a bounded time, after which
+	// the answer says no less that it was created.
+	Hosted func(ctx context.Context, kind model.ResourceKind, name model.ResourceName)
 	// Ready says what keeps this instance from serving, nil when nothing does. It must answer within a second or so, and
 	// draining comes before anything else. A nil Ready means always ready.
 	Ready func() *Unready

@@ -6,7 +6,7 @@ import (
 )
 
 func cacheFamily() family {
-	return family{key: "cache", manage: auth.CacheManage, object: auth.CacheObject}
+	return family{kind: model.ResourceCache, key: "cache", manage: auth.CacheManage, object: auth.CacheObject}
 }
 
 // cacheImmutable are the fields of a cache that a patch can't change.

@@ -11,6 +11,7 @@ import (
 
 // family is what streams and caches differ in, so that the order of checks is written down once.
 type family struct {
+	kind   model.ResourceKind
 	key    string // JSON name of the name, and of the path segment
 	manage auth.Action
 	object func(tenant, namespace, name string) auth.Object
@@ -95,6 +96,9 @@ func createFamily[S any, R model.Record](c *call, f family, record func(S, strin
 	}
 	if outcome == store.Unchanged {
 		return reply{http.StatusOK, stored}, nil
+	}
+	if c.Hosted != nil {
+		c.Hosted(c.ctx, f.kind, stored.Key())
 	}
 	return reply{http.StatusCreated, stored}, nil
 }

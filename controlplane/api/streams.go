@@ -9,7 +9,7 @@ import (
 )
 
 func streamFamily() family {
-	return family{key: "stream", manage: auth.StreamManage, object: auth.StreamObject}
+	return family{kind: model.ResourceStream, key: "stream", manage: auth.StreamManage, object: auth.StreamObject}
 }
 
 // streamImmutable are the fields of a stream that a patch can't change.
