@@ -69,6 +69,10 @@ func (gatekeeper) Authenticate(in, token string, _ time.Time) (sessioncore.Grant
 		return rights{denied: sessioncore.ActionPublish}, nil
 	case token == "write only":
 		return rights{denied: sessioncore.ActionSubscribe}, nil
+	case token == "no consume":
+		return rights{denied: sessioncore.ActionGroupConsume}, nil
+	case token == "no manage":
+		return rights{denied: sessioncore.ActionGroupManage}, nil
 	}
 	f := wire.Refuse(wire.CodeUnauthenticated, "unauthorized: token rejected")
 	return nil, &f

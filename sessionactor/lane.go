@@ -53,13 +53,17 @@ type lane struct {
 	gate     Gate               // of the read pump: rung when there may be room for another request, or credit
 	turns    []turn             // subscribes that wait for older answers
 	reads    laneReads          // of logs
+	polls    lanePolls          // of consumer groups
 	expiry   actors.Timer       // see awaitOutcome; nil before the first
 	expiring bool               // it is armed
 
 	debt debt // what it owes its client, in the books of the node
 }
 
-var _ shardactor.Reply = (*lane)(nil)
+var (
+	_ shardactor.Reply      = (*lane)(nil)
+	_ shardactor.GroupReply = (*lane)(nil)
+)
 
 func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *lane {
 	return &lane{

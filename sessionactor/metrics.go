@@ -34,6 +34,9 @@ type Metrics struct {
 	Subscribers    prometheus.Gauge
 	CacheRequests  *prometheus.CounterVec // by op and result
 
+	GroupRequests *prometheus.CounterVec // by op and result
+	GroupPolls    prometheus.Gauge       // that wait, or whose records are being read
+
 	Watches        prometheus.Gauge
 	WatchEvents    prometheus.Counter
 	WatchesLagged  prometheus.Counter
@@ -88,6 +91,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Subscribers:    gauge("felix_subscribers", "Subscriptions open now."),
 		Encodes:        counter("felix_event_encodes_total", "Event frames that had to be encoded; one serves all subscribers that negotiated the same."),
 		CacheRequests:  vec("felix_cache_requests_total", "Cache requests, by op (put, get, delete, put_if, delete_if, counter_add, counter_get) and result (ok, hit, miss, refused). A get that finds a value in memory or in the log is a hit.", "op", "result"),
+
+		GroupRequests: vec("felix_group_requests_total", "Requests of consumer groups, by op (poll, ack, nack, extend, dead_letter, dead_letters, discard, redrive, seek, describe, delete) and result (ok, empty, refused). A poll that is answered without a record is empty.", "op", "result"),
+		GroupPolls:    gauge("felix_group_polls_waiting", "Polls of consumer groups that wait for records, or for those to be read."),
 
 		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
 		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),

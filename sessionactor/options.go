@@ -152,12 +152,15 @@ func EphemeralOffer() wire.Offer {
 }
 
 // DurableOffer is what a broker with a storage directory serves: all of EphemeralOffer, and what takes a log that lasts. Naming the shard
-// of a publish (FeatureHiExplicitShard) is not in it: the protocol has no layout for that.
+// of a publish (FeatureHiExplicitShard) is not in it: the protocol has no layout for that. Neither are publishers of records
+// (FeatureGroupPublisher): they are not stored.
 func DurableOffer() wire.Offer {
 	o := EphemeralOffer()
 	o.Flags |= wire.FlagEventSkipped | wire.FlagPublishIdempotent
 	o.Features |= wire.FeatureCacheWatch | wire.FeatureCacheWatchRetained | wire.FeatureCounters
 	o.Features |= wire.FeatureIdempotentProducer | wire.FeatureSequenceReused | wire.FeatureShardMoved | wire.FeatureSubscriptionLagged |
 		wire.FeatureAtomicCommit | wire.FeatureAckOnCommit | wire.FeatureRecordTimestamps | wire.FeaturePublishConditional | wire.FeatureStreamRead
+	o.Features |= wire.FeatureConsumerGroup | wire.FeatureGroupDeadLetters | wire.FeatureGroupConsumer | wire.FeatureGroupSkipped |
+		wire.FeatureGroupAdmin | wire.FeatureGroupClaimControl
 	return o
 }

@@ -130,7 +130,7 @@ func (l *lane) unread(h logOf, err error) *sessioncore.Answer {
 	case errors.As(err, &long):
 		f = wire.Refuse(wire.CodeLimitExceeded, long.Error())
 	case errors.Is(err, context.Canceled):
-		f = wire.Refuse(wire.CodeShardUnavailable, "the stream of the request is gone")
+		f = streamGone()
 	default:
 		l.session.readFailed(h.entry, h.shard, err)
 		f = wire.Refuse(wire.CodeStorage, "the log could not be read; the broker's log says why").WithRetry(wire.RetryRetry)

@@ -11,15 +11,26 @@ import (
 // neither the lane's other requests nor other lanes wait for a disk. The window bounds how many wait. Used under the lane's lock.
 type laneReads struct {
 	queue   []logRead
-	inHand  sessioncore.Token // while running
+	inHand  logRead // while running
 	running bool
 	stop    context.CancelFunc // nil before the first
 }
 
-// logRead is one of them. perform is called without a lock.
+// logRead is one of them. perform is called without a lock; fetch is for one that answers nobody, instead.
 type logRead struct {
 	token   sessioncore.Token
 	perform func(ctx context.Context) sessioncore.Answer
+	fetch   *groupFetch
+}
+
+// refuse ends a read that nobody performs. mu is held.
+func (r *logRead) refuse(l *lane, f wire.Refusal) {
+	switch {
+	case r.fetch != nil:
+		r.fetch.end(nil, &f)
+	case l.core.IsOpen(r.token):
+		l.refuse(r.token, f)
+	}
 }
 
 // abandon lets whatever waits for the disk come back: nobody reads the answers.
@@ -31,7 +42,12 @@ func (r *laneReads) abandon() {
 
 // later performs a request in the goroutine for reads, and answers it then. mu is held.
 func (l *lane) later(t sessioncore.Token, perform func(ctx context.Context) sessioncore.Answer) {
-	l.reads.queue = append(l.reads.queue, logRead{t, perform})
+	l.readLater(logRead{token: t, perform: perform})
+}
+
+// readLater performs a read in the goroutine for them. mu is held.
+func (l *lane) readLater(r logRead) {
+	l.reads.queue = append(l.reads.queue, r)
 	if l.reads.running {
 		return
 	}
@@ -49,7 +65,7 @@ func (l *lane) readLogs(ctx context.Context) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.reads.running {
-			l.reads.queue = append(l.reads.queue, logRead{token: l.reads.inHand})
+			l.reads.queue = append(l.reads.queue, l.reads.inHand)
 			l.dropReads(wire.Refuse(wire.CodeInternal, "the broker failed while it read").WithRetry(wire.RetryRetry))
 			l.flush()
 		}
@@ -73,19 +89,23 @@ func (l *lane) nextRead(cancel context.CancelFunc) (logRead, bool) {
 		cancel()
 	}
 	if len(r.queue) == 0 {
-		r.queue, r.running, r.stop = nil, false, nil
+		r.queue, r.inHand, r.running, r.stop = nil, logRead{}, false, nil
 		return logRead{}, false
 	}
 	next := r.queue[0]
 	r.queue[0] = logRead{}
-	r.queue, r.inHand = r.queue[1:], next.token
+	r.queue, r.inHand = r.queue[1:], next
 	return next, true
 }
 
 // performRead waits for one of the connection's places for reads, then for one of the node's, and performs and answers a read there.
 // When its stream or connection ends first nobody reads the answer.
 func (l *lane) performRead(ctx context.Context, gate Gate, r logRead) {
-	f := wire.Refuse(wire.CodeShardUnavailable, "the stream of the request is gone")
+	if r.fetch != nil {
+		l.performFetch(ctx, gate, r.fetch)
+		return
+	}
+	f := streamGone()
 	a := sessioncore.Answer{Refusal: &f}
 	if ctx.Err() == nil && acquire(ctx, gate, l.session.reads, 1) {
 		defer l.session.reads.Release(0, 1)
@@ -101,9 +121,11 @@ func (l *lane) performRead(ctx context.Context, gate Gate, r logRead) {
 func (l *lane) dropReads(f wire.Refusal) {
 	queue := l.reads.queue
 	l.reads = laneReads{}
-	for _, r := range queue {
-		if l.core.IsOpen(r.token) {
-			l.refuse(r.token, f)
-		}
+	for i := range queue {
+		queue[i].refuse(l, f)
 	}
+}
+
+func streamGone() wire.Refusal {
+	return wire.Refuse(wire.CodeShardUnavailable, "the stream of the request is gone")
 }

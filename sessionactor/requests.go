@@ -110,6 +110,9 @@ func (l *lane) ask(ctx context.Context, r sessioncore.Request) {
 	case *wire.ShardOwners:
 		l.settle(r.Token, sessioncore.Answer{Message: l.shardOwners(m)})
 	default:
+		if l.group(ctx, r.Token, m) {
+			return
+		}
 		panic(fmt.Sprintf("sessionactor: nobody performs %T", m))
 	}
 }

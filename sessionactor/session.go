@@ -55,6 +55,7 @@ type session struct {
 	use    *sessioncore.ConnUse // the same by shard, in the hands of the admission
 	reads  *actors.Credit       // places for reads of logs
 	debts  debts                // answers that wait, in the books of the node
+	groups polled
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -280,6 +281,7 @@ func (s *session) pumpEnded() {
 	s.mu.Unlock()
 	if over { // the accept pumps are among them: the connection is gone
 		s.opts.Metrics.ConnectionsNow.Dec()
+		s.leaveGroups()
 		_ = s.ref.Complete(&ConnClosed{}) // refused when the session was stopped first
 	}
 }
@@ -388,6 +390,7 @@ func (s *session) drain() {
 	for _, l := range lanes {
 		l.drain()
 	}
+	s.leaveGroups() // behind the last poll: from now on lanes refuse
 }
 
 func (s *session) busy() bool {

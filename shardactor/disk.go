@@ -32,6 +32,9 @@ type disk struct {
 	log   *durable.Log   // nil until it is open
 	state *reading.State // the same
 	room  func()
+	// groups are those of the stream's consumers; nil until there is one.
+	groups *groupLogs
+	look   func()
 
 	reported bool // the host knows that the shard may be used
 	numbered bool // the log holds numbered publishes
@@ -69,7 +72,7 @@ func newDisk(o diskOptions, tail storage.MemLogOptions) *disk {
 }
 
 func (d *disk) begin(room, look func()) {
-	d.room = room
+	d.room, d.look = room, look
 	d.news.begin(look)
 }
 
@@ -87,6 +90,10 @@ func (d *disk) save(e shardcore.Save) bool {
 func (d *disk) append(e shardcore.Append) bool {
 	if len(e.Batches) == 0 {
 		return false // voided before it left: nobody waits for it
+	}
+	if e.Log != shardcore.LogMain {
+		d.groups.append(e)
+		return false
 	}
 	for _, b := range e.Batches {
 		d.numbered = d.numbered || b.ProducerID != 0
@@ -110,7 +117,11 @@ func (f *logFile) give(e shardcore.Append) {
 	f.file.Append(e.Seq, e.Batches)
 }
 
-func (d *disk) fold(_ shardcore.At, _ shardcore.Log, commits []*batch.Batch) {
+func (d *disk) fold(_ shardcore.At, log shardcore.Log, commits []*batch.Batch) {
+	if log != shardcore.LogMain {
+		d.groups.fold(log, commits)
+		return
+	}
 	for _, b := range commits {
 		if err := d.state.Apply(b); err != nil {
 			panic("shardactor: a commit of our own making: " + err.Error())
@@ -134,7 +145,11 @@ func (d *disk) admit(b *batch.Batch) *wire.Refusal {
 	return nil
 }
 
-func (d *disk) readable(_ shardcore.Log, end id.Offset) {
+func (d *disk) readable(log shardcore.Log, end id.Offset) {
+	if log != shardcore.LogMain {
+		d.groups.readable(log, end)
+		return
+	}
 	d.commit.Store(uint64(end))
 	d.log.SetReadable(end)
 }
@@ -156,8 +171,16 @@ func (d *disk) serving(on bool) {
 
 func (d *disk) reopenAt() time.Time { return d.again.at }
 
-// work: a stream's log needs nothing that its janitor does not do.
-func (d *disk) work(*shardcore.Core, shardcore.At) time.Time { return time.Time{} }
+// work: a stream's log needs nothing that its janitor does not do, those of its groups are compacted.
+func (d *disk) work(core *shardcore.Core, at shardcore.At) time.Time {
+	if !core.Serving() {
+		return time.Time{}
+	}
+	if d.groups == nil {
+		return time.Time{}
+	}
+	return d.groups.work(core, at)
+}
 
 // take steps the core through what the disk has told. Lengths and positions are right after each step.
 func (d *disk) take(core *shardcore.Core, at shardcore.At) {
@@ -171,6 +194,9 @@ func (d *disk) take(core *shardcore.Core, at shardcore.At) {
 		core.Step(at, d.openFailed(&d.again, n.openErr, at.Wall))
 	}
 	d.stall(core, at, n.stalled)
+	if d.groups != nil {
+		d.groups.take(core, at)
+	}
 	d.complete(core, at, &n, func() { d.log.Discard(core.Tail(shardcore.LogMain)) })
 	if n.trimmed > 0 {
 		d.state.Trim(n.trimmed)
@@ -226,6 +252,28 @@ func (d *disk) opened(o *openedLog) {
 	d.log.OnRoom(d.room)
 	d.state, d.numbered = o.state, o.producers.Len() > 0
 	d.commit.Store(uint64(o.tail))
+	if o.grouped {
+		d.needGroups().start(d.spec.Generation)
+	}
+}
+
+// needGroups returns the logs of the stream's groups, which may not be open yet.
+func (d *disk) needGroups() *groupLogs {
+	if d.groups == nil {
+		d.groups = newGroupLogs(d.diskOptions)
+		for _, l := range d.groups.logs() {
+			l.news.begin(d.look)
+		}
+	}
+	return d.groups
+}
+
+// groupFiles are those of the groups' logs that are open, or are being opened.
+func (d *disk) groupFiles() []*cacheLog {
+	if d.groups == nil {
+		return nil
+	}
+	return d.groups.begunLogs()
 }
 
 // saveProducers saves what the shard remembers of producers: the janitor asks for it when much was appended since it was saved last.
@@ -243,6 +291,9 @@ const snapshotEvery = 64 << 20
 
 // finish keeps what the shard remembers of producers for the moment when its files are closed.
 func (d *disk) finish(core *shardcore.Core) {
+	if d.groups != nil {
+		d.groups.finish()
+	}
 	if d.log == nil || !d.numbered || d.since == 0 {
 		return
 	}
@@ -258,14 +309,25 @@ func (d *disk) closeReaders(reason storage.CloseReason) {
 
 // end closes the files, with a last snapshot unless nobody will open them again.
 func (d *disk) end(deleted bool, done func(error)) {
+	each := joined(1+len(d.groupFiles()), done)
+	if d.groups != nil {
+		d.groups.end(deleted, each)
+	}
 	if d.last == nil || deleted {
-		d.endFiles(nil, done)
+		d.endFiles(nil, each)
 		return
 	}
 	last := *d.last
-	d.endFiles(func() { d.saveSnapshot(last) }, done)
+	d.endFiles(func() { d.saveSnapshot(last) }, each)
 }
 
-func (d *disk) setAside(done func(error)) { d.filesAside(done) }
+func (d *disk) setAside(done func(error)) {
+	logs := d.groupFiles()
+	each := joined(1+len(logs), done)
+	for _, l := range logs {
+		l.filesAside(each)
+	}
+	d.filesAside(each)
+}
 
 func (d *disk) keep(r disklog.Retention, compress bool) { d.keepFiles(r, compress) }

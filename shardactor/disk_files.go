@@ -47,6 +47,13 @@ func (f *diskFiles) startOpen(g id.Generation) {
 	f.job(openJob{f}, func() { f.openLog(spec, f.finishOpen) })
 }
 
+// isBegun reports whether the files are open, or are being opened.
+func (f *diskFiles) isBegun() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opening || f.file != nil
+}
+
 func (f *diskFiles) isOpening() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

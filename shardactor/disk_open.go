@@ -24,6 +24,9 @@ type openedLog struct {
 	state     *reading.State
 	cache     *reading.KeyedCache
 	counters  *reading.Counters
+	// groups is of one of the two logs of groups; grouped says, of a stream's log, that there are such logs beside it.
+	groups  *keyed.Fold
+	grouped bool
 }
 
 // close gives back what the open has made in memory.
@@ -36,6 +39,9 @@ func (o *openedLog) close() {
 	}
 	if o.counters != nil {
 		o.counters.Close()
+	}
+	if o.groups != nil {
+		o.groups.Index().Close()
 	}
 }
 
@@ -106,7 +112,26 @@ func foldStream(f *diskFiles, file *disklog.Log) (*openedLog, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	producers.Trim(base)
-	return &openedLog{file: file, base: base, tail: tail, state: state, producers: producers}, nil
+	grouped, err := f.grouped()
+	if err != nil {
+		state.Close()
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	return &openedLog{file: file, base: base, tail: tail, state: state, producers: producers, grouped: grouped}, nil
+}
+
+// grouped reports whether there are logs of groups beside a stream's.
+func (f *diskFiles) grouped() (bool, error) {
+	f.mu.Lock()
+	spec := f.spec
+	f.mu.Unlock()
+	for _, kind := range []disklog.Kind{disklog.Groups, disklog.DeadLetters} {
+		spec.Kind = kind
+		if there, err := f.disks.opts.Store.Exists(&spec); there || err != nil {
+			return there, err
+		}
+	}
+	return false, nil
 }
 
 // producers returns what the newest snapshot remembers, and the offset from which batches are to be noted.

@@ -38,6 +38,8 @@ type DiskOptions struct {
 	// CompactionRate bounds what compaction of caches and counters reads and writes, in bytes per second, all shards together; 0 is no
 	// bound.
 	CompactionRate int64
+	// Groups are the settings of the consumer groups of durable streams; the zero value is the default.
+	Groups GroupSettings
 	// Quarantine keeps a node up whose disk holds a log that is damaged; that shard is refused. Otherwise OnDamaged is told, which must
 	// not block: there is only one copy, and an operator has to look.
 	Quarantine bool
@@ -55,7 +57,7 @@ type DiskOptions struct {
 func DefaultDiskOptions() DiskOptions {
 	return DiskOptions{
 		RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, StateBytes: 256 << 20,
-		IndexBytes: 1 << 30, InlineBytes: keyed.DefaultInlineMax, CompactionRate: 64 << 20,
+		IndexBytes: 1 << 30, InlineBytes: keyed.DefaultInlineMax, CompactionRate: 64 << 20, Groups: DefaultGroupSettings(),
 	}
 }
 
@@ -76,6 +78,9 @@ type Disks struct {
 func NewDisks(o DiskOptions) *Disks {
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
+	}
+	if o.Groups.PerShard == 0 {
+		o.Groups = DefaultGroupSettings()
 	}
 	if o.IndexBytes == 0 {
 		o.IndexBytes = DefaultDiskOptions().IndexBytes

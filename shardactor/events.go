@@ -173,3 +173,16 @@ func (e logCompacted) Attrs() []slog.Attr {
 	}
 	return list
 }
+
+// groupFailed: a consumer group failed. Its next request brings it up again, from what is durable.
+type groupFailed struct {
+	shard       id.ShardID
+	name, group string
+	panic       string
+}
+
+func (e groupFailed) EventName() string { return "group_failed" }
+func (e groupFailed) Level() slog.Level { return slog.LevelError }
+func (e groupFailed) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("group", e.group), slog.String("panic", e.panic)}
+}

@@ -20,6 +20,10 @@ func answerUnknown(m Message, busy *request) {
 func (r *request) at() *request { return r }
 
 func settleFor(m Message, a Answer) {
+	if g, ok := m.(*GroupRequest); ok {
+		g.refuse(*a.Refusal)
+		return
+	}
 	if r, ok := m.(interface {
 		settle(Answer)
 		flush()

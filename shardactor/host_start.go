@@ -64,6 +64,7 @@ func (h *Host) start(t *actors.Turn, s *hosted) {
 		d := newDisk(o, h.tail(h.opts.Readers))
 		d.compress.Store(a.Compress)
 		s.files = d
+		opts.groups = newGroups(d, &h.opts.Disks.opts.Groups, h.opts.Metrics.Groups)
 		opts.log, opts.blocks = d, h.opts.Readers.Policy() == storage.Block
 	case a.Name.Kind == route.Cache:
 		// Versions of an in-memory cache begin at the clock, so that one of an earlier life never matches.

@@ -147,6 +147,8 @@ type request struct {
 	result    *Answer
 	versioned bool
 	again     func()
+	// done is called before the answer leaves; nil for nothing.
+	done func()
 }
 
 // Settled reports whether the message has got its answer; the actor wrapper asks when a shard dies.
@@ -177,6 +179,10 @@ func Size(m Message) int {
 		return reading.RecordSize(reading.OpPut, len(m.Key), len(m.Value)) + batch.Overhead
 	case *CacheDeleteIf:
 		return reading.RecordSize(reading.OpDelete, len(m.Key), 0) + batch.Overhead
+	case *GroupRequest:
+		return len(m.Group) + groupRequestBytes
+	case *GroupGone:
+		return len(m.Group) + groupRequestBytes
 	case *CounterAdd:
 		return reading.CounterRecordSize(len(m.Key)) + batch.Overhead
 	}

@@ -15,6 +15,7 @@ type Metrics struct {
 	Lost        prometheus.Counter
 	AckedLost   prometheus.Counter
 	Disk        *DiskMetrics
+	Groups      *GroupMetrics
 }
 
 // NewMetrics registers the metrics of the shards, and gauges over what they share; those of durable shards are registered by
@@ -27,6 +28,7 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 		Lost:        prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_shard_contents_lost_total", Help: "Failures that lost the contents of an ephemeral stream shard or of an in-memory cache shard."}),
 		AckedLost:   prometheus.NewCounter(prometheus.CounterOpts{Name: "felix_broker_acked_publishes_dropped_total", Help: "Records that were acknowledged before they were written, and whose write failed then: only with FELIX_ACK_ON_COMMIT off."}),
 		Disk:        newDiskMetrics(),
+		Groups:      newGroupMetrics(),
 	}
 	reg.MustRegister(m.Expired, m.Restarts, m.Quarantined, m.Lost, m.AckedLost,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_tail_bytes", Help: "Bytes of records held in memory for subscribers of streams."}, func() float64 { return float64(tails.Used()) }),
@@ -40,7 +42,10 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 }
 
 // RegisterDisks registers the metrics of durable shards, of their store, and of what it shares with them. Call it before a log is opened.
-func (m *Metrics) RegisterDisks(reg prometheus.Registerer, d *Disks) { m.Disk.register(reg, d) }
+func (m *Metrics) RegisterDisks(reg prometheus.Registerer, d *Disks) {
+	m.Disk.register(reg, d)
+	m.Groups.register(reg)
+}
 
 // registerReaders shows what slow readers cost and lose. The two names of the drops are the same number: one is the alert of the
 // operations pages, the other the one that clients' documents use.

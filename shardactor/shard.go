@@ -30,6 +30,10 @@ type right struct{ serving atomic.Bool }
 //	CachePutIf       Session          one Answer, whether it was applied
 //	CacheDeleteIf    Session          one Answer, whether it was applied
 //	CounterAdd       Session          one Answer with the sum
+//	GroupRequest     Session          passed on to its Group
+//	GroupGone        Session          passed on to its Group
+//	groupWrite       Group            one Answer when it is durable
+//	groupIdle        Group            it is stopped, unless it was asked something meanwhile
 //	roomMade         its log          answers that waited for a reader leave, under the policy block
 //	diskNews         the disk pool    what it did for the log
 //	Drain            Host             Drained
@@ -37,6 +41,8 @@ type Shard struct {
 	core    *shardcore.Core
 	log     backend
 	cache   *caching // nil on a stream
+	groups  *groups  // nil on a cache, and on an ephemeral stream
+	self    Ref
 	right   *right
 	blocks  bool     // publishers wait for readers that have no room
 	replies []Reply  // answered in this turn, flushed at its end
@@ -55,6 +61,7 @@ type shardOptions struct {
 	generation id.Generation
 	log        backend
 	cache      *caching // nil on a stream
+	groups     *groups
 	right      *right
 	blocks     bool
 	events     actors.EventSink
@@ -73,7 +80,10 @@ func newShard(o shardOptions) *Shard {
 	if o.cache != nil {
 		core.Book = o.cache
 	}
-	return &Shard{core: shardcore.New(core), log: o.log, cache: o.cache, right: o.right, blocks: o.blocks, opts: o, appended: appendTime{sampler: o.timings.Sampler()}}
+	if o.groups != nil {
+		core.Book = o.groups
+	}
+	return &Shard{core: shardcore.New(core), log: o.log, cache: o.cache, groups: o.groups, right: o.right, blocks: o.blocks, opts: o, appended: appendTime{sampler: o.timings.Sampler()}}
 }
 
 // Receive is one turn: translate, step, perform.
@@ -81,7 +91,8 @@ func (s *Shard) Receive(t *actors.Turn) {
 	switch t.Lifecycle() {
 	case actors.Started:
 		s.started = t.Now()
-		ref := actors.RefOf[Message](t) // it refuses once the shard stops: nobody waits then
+		ref := actors.RefOf[Message](t)
+		s.self = ref // it refuses once the shard stops: nobody waits then
 		s.log.begin(func() { _ = ref.Complete(&roomMade{}) }, func() { _ = ref.Complete(&diskNews{}) })
 		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
 	case actors.Stopping, actors.Stopped:
@@ -96,8 +107,11 @@ func (s *Shard) Receive(t *actors.Turn) {
 	if t.Wake() {
 		s.wake(t, at)
 	}
+	for _, x := range t.ChildTerminated() {
+		s.groupEnded(x)
+	}
 	for _, m := range t.Messages() {
-		if in := s.translate(m, at); in != nil {
+		if in := s.translate(t, m, at); in != nil {
 			s.core.Step(at, in)
 		}
 	}
@@ -169,7 +183,7 @@ func (s *Shard) begin(r *request, at shardcore.At) {
 }
 
 // translate says what a message is to the core; nil when it was dealt with.
-func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
+func (s *Shard) translate(t *actors.Turn, m any, at shardcore.At) shardcore.Input {
 	switch m := m.(type) {
 	case *Publish:
 		s.begin(&m.request, at)
@@ -203,9 +217,31 @@ func (s *Shard) translate(m any, at shardcore.At) shardcore.Input {
 		s.busy = nil
 		s.log.take(s.core, at)
 		s.judgeAgain(at)
+		if s.groups != nil {
+			s.groups.trimmed(s.log.(*disk).log)
+			s.groups.opened(t, s.self)
+		}
+		return nil
+	case *GroupRequest:
+		s.busy = nil
+		s.groupRequest(t, m)
+		return nil
+	case *groupWrite:
+		s.begin(&m.request, at)
+		return s.groups.write(m)
+	case *groupIdle:
+		s.busy = nil
+		s.groups.idle(m)
+		return nil
+	case *GroupGone:
+		s.busy = nil
+		if s.groups != nil {
+			s.groups.gone(m)
+		}
 		return nil
 	case *drain:
 		s.busy = nil
+		s.stopGroups()
 		return shardcore.Drain{}
 	}
 	panic("shardactor: a message of unknown type")
@@ -245,6 +281,7 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 		s.log.readable(e.Log, e.End)
 		if e.Log == shardcore.LogMain {
 			s.endAppend(e.End)
+			s.advanceGroups(e.End)
 		}
 		if s.blocks {
 			s.core.Step(at, shardcore.Released{End: s.log.released()})
@@ -290,6 +327,9 @@ func (s *Shard) answer(a *shardcore.Answer) {
 
 // settle gives an answer that leaves with the turn.
 func (s *Shard) settle(r *request, a Answer) {
+	if r.done != nil {
+		r.done()
+	}
 	r.settle(a)
 	s.busy = nil
 	reply := r.Reply

@@ -31,11 +31,10 @@ func groupOf(k RequestKind) string {
 		return "flags"
 	case KindAuth:
 		return "auth"
-	case KindPublish, KindPublishIdempotent, KindPublishIf, KindProducerInit, KindSubscribe, KindOffsetForTime, KindStreamRead, KindCommit, KindStateGet, KindCachePut, KindCacheGet, KindCacheDelete, KindTopology, KindStreamShards,
-		KindCacheShards, KindShardOwners:
-		return "served"
+	case KindShardInspect, KindSubscriptionsList, KindExtension:
+		return "unserved"
 	}
-	return "unserved"
+	return "served"
 }
 
 var actionLetters = map[Action]string{Accept: "a", AnswerRefusal: "r", AnswerRefusalAndEnd: "x", AnswerUnsupported: "u", EndSilently: "e", Drop: "d"}
@@ -184,7 +183,8 @@ func TestABrokerServesOnlyWhatItOffers(t *testing.T) {
 			t.Errorf("%v: served by an offer of nothing %v, of everything %v, by this version %v", k, nothing, everything, k.Served())
 		}
 	}
-	for k, f := range map[RequestKind]Features{KindStreamRead: FeatureStreamRead, KindPublishIdempotent: FeatureIdempotentProducer, KindStateGet: FeatureAtomicCommit} {
+	for k, f := range map[RequestKind]Features{KindStreamRead: FeatureStreamRead, KindPublishIdempotent: FeatureIdempotentProducer, KindStateGet: FeatureAtomicCommit,
+		KindGroupPoll: FeatureConsumerGroup, KindGroupExtend: FeatureGroupClaimControl, KindGroupRedrive: FeatureGroupDeadLetters, KindGroupSeek: FeatureGroupAdmin} {
 		if (Offer{Features: ^f}).Serves(k) || !(Offer{Features: f}).Serves(k) {
 			t.Errorf("%v does not depend on its feature alone", k)
 		}

@@ -41,6 +41,10 @@ func (g grants) Allows(a sessioncore.Action, o sessioncore.Object) bool {
 		return g.p.Permissions.Allows(auth.CacheRead, keyObject(o))
 	case sessioncore.ActionCacheWrite:
 		return g.p.Permissions.Allows(auth.CacheWrite, keyObject(o))
+	case sessioncore.ActionGroupConsume:
+		return g.p.Permissions.Allows(auth.GroupConsume, auth.GroupObject(o.Tenant, o.Namespace, o.Name, o.Group))
+	case sessioncore.ActionGroupManage:
+		return g.p.Permissions.Allows(auth.GroupManage, auth.GroupObject(o.Tenant, o.Namespace, o.Name, o.Group))
 	}
 	return false
 }

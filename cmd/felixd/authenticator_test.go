@@ -44,3 +44,31 @@ func TestAWatchNeedsAGrantOfEverythingItCanSee(t *testing.T) {
 		}
 	}
 }
+
+// A grant over a stream counts for its groups until one names groups of it; to consume is not to manage.
+func TestAGroupNeedsAGrantOfItOrOfItsStream(t *testing.T) {
+	of := func(group string) sessioncore.Object {
+		return sessioncore.Object{Tenant: "t1", Namespace: "ns", Name: "jobs", Group: group}
+	}
+	for _, c := range []struct {
+		grants          []string
+		consume, manage bool
+	}{
+		{[]string{"group.consume:group:t1/ns/jobs/g"}, true, false},
+		{[]string{"group.manage:group:t1/ns/jobs/*"}, false, true},
+		{[]string{"group.consume:stream:t1/ns/jobs", "group.manage:stream:t1/ns/*"}, true, true},
+		{[]string{"stream.subscribe:stream:t1/ns/jobs"}, true, false},
+		{[]string{"stream.subscribe:stream:t1/ns/jobs", "group.consume:group:t1/ns/jobs/other"}, false, false},
+		{[]string{"stream.manage:stream:t1/ns/jobs"}, false, true},
+		{[]string{"stream.publish:stream:t1/ns/jobs", "group.consume:group:t1/ns/others/g"}, false, false},
+	} {
+		p, err := auth.ParsePermissions("t1", c.grants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := grants{&auth.Principal{Tenant: "t1", Permissions: p}}
+		if consume, manage := g.Allows(sessioncore.ActionGroupConsume, of("g")), g.Allows(sessioncore.ActionGroupManage, of("g")); consume != c.consume || manage != c.manage {
+			t.Errorf("%v: consume %v, manage %v", c.grants, consume, manage)
+		}
+	}
+}

@@ -104,6 +104,7 @@ func (s *durableStorage) diskOptions(o durableOptions) shardactor.DiskOptions {
 	d.Retention = route.Retention{Bytes: o.RetentionBytes, Age: o.RetentionAge}
 	d.RetentionInterval, d.KeepDeleted, d.Quarantine = o.RetentionInterval, o.DeletedKeep, o.QuarantineDamaged
 	d.IndexBytes, d.InlineBytes, d.CompactionRate = o.CacheIndexBytes, o.CacheInlineBytes, o.CompactionRate
+	d.Groups = o.Groups
 	d.OnDamaged = func(err error) {
 		select {
 		case s.damaged <- err:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/felixd/felixd/shardactor"
@@ -31,6 +32,7 @@ type durableOptions struct {
 	CacheIndexBytes   int64         // of keys and short values, and of counters, all caches together
 	CacheInlineBytes  int           // the longest value that is kept in memory
 	CompactionRate    int64         // bytes per second; 0 is no bound
+	Groups            shardactor.GroupSettings
 }
 
 // logFolder is where logs are kept in the data directory.
@@ -39,6 +41,7 @@ const logFolder = "log"
 func defaultDurable() durableOptions {
 	disk := shardactor.DefaultDiskOptions()
 	return durableOptions{
+		Groups:          shardactor.DefaultGroupSettings(),
 		CacheIndexBytes: disk.IndexBytes, CacheInlineBytes: disk.InlineBytes, CompactionRate: disk.CompactionRate,
 		Fsync: disklog.OnCommit, FsyncInterval: 250 * time.Millisecond, SegmentBytes: 256 << 20, IndexSpacing: 4096,
 		Preallocate: true, Verify: disklog.VerifyFull, RetentionInterval: time.Minute, DeletedKeep: 24 * time.Hour,
@@ -100,6 +103,22 @@ func durableSettings() []*setting {
 		{flag: "cache-inline-bytes", unit: "bytes", variable: "FELIX_CACHE_INLINE_BYTES", value: fmt.Sprint(d.CacheInlineBytes), help: "longest value that is kept there; a longer one is read from its log", parse: count(func(c *Config) *int { return &c.Durable.CacheInlineBytes }, 1, cacheInlineMax)},
 		{flag: "cache-watch-snapshot-bytes", unit: "bytes", variable: "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", value: fmt.Sprint(DefaultConfig().Limits.WatchSnapshotBytes), help: "most that one watch is given of current keys and values before its first change, with 128 bytes for each; a watch of more is refused", parse: bytes64(func(c *Config) *int64 { return &c.Limits.WatchSnapshotBytes })},
 		{flag: "storage-compaction-bytes-per-sec", unit: "bytes", variable: "FELIX_STORAGE_COMPACTION_BYTES_PER_SEC", value: fmt.Sprint(d.CompactionRate), help: "what compaction of caches and counters may read and write in a second, whole node; 0 is no bound", parse: int64s(func(c *Config) *int64 { return &c.Durable.CompactionRate }, 0, compactionRateMax)},
+		{flag: "group-visibility-timeout-ms", unit: "ms", variable: "FELIX_GROUP_VISIBILITY_TIMEOUT_MS", value: ms(d.Groups.Options.Visibility), help: "how long a record that a group has handed out stays claimed, unless the poll names a time", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.Visibility }, 1)},
+		{flag: "group-max-visibility-ms", unit: "ms", variable: "FELIX_GROUP_MAX_VISIBILITY_MS", value: ms(d.Groups.Options.MaxVisibility), help: "the most that a poll, an extend or a delay may ask for; not below --group-visibility-timeout-ms", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.MaxVisibility }, 1)},
+		{flag: "group-max-wait-ms", unit: "ms", variable: "FELIX_GROUP_MAX_WAIT_MS", value: ms(d.Groups.Options.MaxWait), help: "the most that a poll waits for records", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.MaxWait }, 0)},
+		{flag: "group-max-in-flight", unit: "n", variable: "FELIX_GROUP_MAX_IN_FLIGHT", value: fmt.Sprint(d.Groups.Options.MaxInFlight), help: "records of one group and shard that may be claimed or delayed; at it polls get nothing", parse: count(func(c *Config) *int { return &c.Durable.Groups.Options.MaxInFlight }, 1, 1<<20)},
+		{flag: "group-max-attempts", unit: "n", variable: "FELIX_GROUP_MAX_ATTEMPTS", value: fmt.Sprint(d.Groups.Options.MaxAttempts), help: "failures after which a record becomes a dead letter; 0 is never", parse: func(v string, c *Config) error {
+			var n int
+			err := count(func(*Config) *int { return &n }, 0, 1<<20)(v, c)
+			c.Durable.Groups.Options.MaxAttempts = uint32(n)
+			return err
+		}},
+		{flag: "group-retry-backoff-ms", unit: "list", variable: "FELIX_GROUP_RETRY_BACKOFF_MS", value: millisList(d.Groups.Options.BackOff), help: "pauses before a record is handed out again, after its first failure, its second and so on, comma-separated; the last one is for all that follow; empty is none", parse: func(v string, c *Config) (err error) {
+			c.Durable.Groups.Options.BackOff, err = parseMillisList(v)
+			return err
+		}},
+		{flag: "group-max-dead-letters", unit: "n", variable: "FELIX_GROUP_MAX_DEAD_LETTERS", value: fmt.Sprint(d.Groups.Options.MaxDeadLetters), help: "dead letters of one group and shard; a record that would be one more is tried again later", parse: count(func(c *Config) *int { return &c.Durable.Groups.Options.MaxDeadLetters }, 0, 1<<20)},
+		{flag: "group-idle-ms", unit: "ms", variable: "FELIX_GROUP_IDLE_MS", value: ms(d.Groups.Options.IdleAfter), help: "time after which a group that nobody uses is let go of, and is in its log alone", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.IdleAfter }, 1)},
 		{flag: "ack-on-commit", unit: "bool", variable: "FELIX_ACK_ON_COMMIT", value: "true", help: "acknowledge a record of a durable stream when it is stored; false acknowledges it when it is queued, without an offset, and a crash may lose it", parse: func(v string, c *Config) error {
 			err := boolean(func(c *Config) *bool { return &c.Limits.AckAtClaim })(v, c)
 			c.Limits.AckAtClaim = err == nil && !c.Limits.AckAtClaim
@@ -124,6 +143,9 @@ func (c Config) checkDurable() (wrong []error) {
 	}
 	if err := c.Limits.Overflow.ForMemory(); err != nil && !d.enabled() {
 		wrong = append(wrong, fmt.Errorf("--subscriber-queue-policy: %w; or give felixd a --durable-storage-dir", err))
+	}
+	if g := d.Groups.Options; g.MaxVisibility < g.Visibility {
+		wrong = append(wrong, fmt.Errorf("--group-max-visibility-ms: %s is less than the default of a claim (--group-visibility-timeout-ms %s)", ms(g.MaxVisibility), ms(g.Visibility)))
 	}
 	if !d.enabled() && d.FaultFile != "" {
 		wrong = append(wrong, errors.New("--storage-fault-file: there is no storage that could fail (--durable-storage-dir none)"))
@@ -165,3 +187,33 @@ func unless(parse func(string, *Config) error) func(string, *Config) error {
 		return parse(v, c)
 	}
 }
+
+// millisList and parseMillisList are a list of times as it is written in a setting.
+func millisList(list []time.Duration) string {
+	texts := make([]string, len(list))
+	for i, d := range list {
+		texts[i] = ms(d)
+	}
+	return strings.Join(texts, ",")
+}
+
+func parseMillisList(v string) (list []time.Duration, err error) {
+	if v == "" {
+		return nil, nil
+	}
+	texts := strings.Split(v, ",")
+	if len(texts) > groupBackOffMax {
+		return nil, fmt.Errorf("%d times are too many; %d are enough", len(texts), groupBackOffMax)
+	}
+	for _, text := range texts {
+		n, err := number(strings.TrimSpace(text), 0, daySeconds*1000)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, time.Duration(n)*time.Millisecond)
+	}
+	return list, nil
+}
+
+// groupBackOffMax bounds the list of pauses: nobody wants a longer one, and each record looks at it.
+const groupBackOffMax = 32

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"io"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/disklog"
 )
@@ -35,9 +38,9 @@ func TestEverySettingOfDurableStreamsIsRead(t *testing.T) {
 		"FELIX_CACHE_INDEX_BYTES=1048576", "FELIX_CACHE_INLINE_BYTES=1", "FELIX_STORAGE_COMPACTION_BYTES_PER_SEC=0", "FELIX_CACHE_WATCH_SNAPSHOT_BYTES=65536")
 	want := durableOptions{Dir: "/d", Fsync: disklog.Periodic, FsyncInterval: 5 * time.Millisecond, SegmentBytes: 4096, IndexSpacing: 64,
 		Verify: disklog.VerifyLazy, QuarantineDamaged: true, RetentionBytes: 1, RetentionAge: 2 * time.Second, RetentionInterval: 3 * time.Second,
-		CacheIndexBytes: 1 << 20, CacheInlineBytes: 1,
+		CacheIndexBytes: 1 << 20, CacheInlineBytes: 1, Groups: shardactor.DefaultGroupSettings(),
 	}
-	if c.Durable != want || len(warnings) > 0 {
+	if !reflect.DeepEqual(c.Durable, want) || len(warnings) > 0 {
 		t.Fatalf("read\n%+v, %q\nwant\n%+v", c.Durable, warnings, want)
 	}
 	if !c.Limits.AckAtClaim || c.Limits.AckWait != 9*time.Millisecond || c.Limits.ReadRecords != 7 || c.Limits.WatchSnapshotBytes != 1<<16 || c.Limits.Overflow != storage.Block {
@@ -99,6 +102,10 @@ func TestDurableSettingsThatMakeNoSenseAreRefused(t *testing.T) {
 		"--cache-inline-bytes":                 {"--cache-inline-bytes", "65537"},
 		"--cache-watch-snapshot-bytes":         {"--cache-watch-snapshot-bytes", "0"},
 		"--storage-compaction-bytes-per-sec":   {"--storage-compaction-bytes-per-sec", "64MiB"},
+		"--group-visibility-timeout-ms":        {"--group-visibility-timeout-ms", "0"},
+		"--group-max-visibility-ms":            {"--group-max-visibility-ms", "29999"},
+		"--group-max-in-flight":                {"--group-max-in-flight", "0"},
+		"--group-retry-backoff-ms":             {"--group-retry-backoff-ms", "1,x"},
 		"--ack-wait-timeout-ms":                {"--ack-wait-timeout-ms", "0"},
 		"--storage-fault-file: stat":           {"--storage-fault-file", filepath.Join(t.TempDir(), "none")},
 	} {
@@ -114,5 +121,15 @@ func TestSettingsOfCachesReachTheShards(t *testing.T) {
 	d := (&durableStorage{}).diskOptions(c.Durable)
 	if d.IndexBytes != 2<<20 || d.InlineBytes != 77 || d.CompactionRate != 5 {
 		t.Errorf("%+v", d)
+	}
+}
+
+func TestSettingsOfGroupsReachTheShards(t *testing.T) {
+	c, _ := loaded(t, "FELIX_GROUP_VISIBILITY_TIMEOUT_MS=1", "FELIX_GROUP_MAX_VISIBILITY_MS=2", "FELIX_GROUP_MAX_WAIT_MS=3", "FELIX_GROUP_MAX_IN_FLIGHT=4",
+		"FELIX_GROUP_MAX_ATTEMPTS=0", "FELIX_GROUP_RETRY_BACKOFF_MS=5, 6", "FELIX_GROUP_MAX_DEAD_LETTERS=7", "FELIX_GROUP_IDLE_MS=8")
+	g := (&durableStorage{}).diskOptions(c.Durable).Groups.Options
+	if g.Visibility != time.Millisecond || g.MaxVisibility != 2*time.Millisecond || g.MaxWait != 3*time.Millisecond || g.MaxInFlight != 4 || g.MaxAttempts != 0 ||
+		!slices.Equal(g.BackOff, []time.Duration{5 * time.Millisecond, 6 * time.Millisecond}) || g.MaxDeadLetters != 7 || g.IdleAfter != 8*time.Millisecond {
+		t.Errorf("%+v", g)
 	}
 }

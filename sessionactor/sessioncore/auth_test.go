@@ -72,6 +72,11 @@ func TestARefusedTokenIsToldInTheFormThatTheAuthOfferedAndEndsTheStream(t *testi
 	}
 }
 
+// grouped is a request of a consumer group.
+func grouped(typ, rest string) Frame {
+	return text(`{"type":%q,"tenant_id":"t1","namespace":"default","stream":"orders","shard":0,"group":"g","request_id":1%s}`, typ, rest)
+}
+
 func TestARefusalForWantOfAPermissionNamesThePermission(t *testing.T) {
 	in := func(cache string) string {
 		return fmt.Sprintf(`"tenant_id":"t1","namespace":"default","cache":%q,"key":"k/1"`, cache)
@@ -94,6 +99,17 @@ func TestARefusalForWantOfAPermissionNamesThePermission(t *testing.T) {
 		{ActionCacheRead, text(`{"type":"cache_watch",%s}`, in("users")), "cache.read on cache:t1/default/users/k/1"},
 		{ActionCacheRead, text(`{"type":"cache_watch","tenant_id":"t1","namespace":"default","cache":"users","prefix":"k/"}`), "cache.read on cache:t1/default/users/k/*"},
 		{ActionCacheRead, text(`{"type":"cache_watch","tenant_id":"t1","namespace":"default","cache":"users","prefix":""}`), "cache.read on cache:t1/default/users"},
+		{ActionGroupConsume, grouped("group_poll", `,"max_records":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_ack", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_nack", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_extend", `,"offset":1,"attempts":1,"extend_ms":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_dead_letter", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_dead_letters", ``), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_discard", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_redrive", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupConsume, grouped("group_describe", ``), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupManage, grouped("group_seek", `,"start":"earliest"`), "group.manage on group:t1/default/orders/g"},
+		{ActionGroupManage, grouped("group_delete", ``), "group.manage on group:t1/default/orders/g"},
 	} {
 		s := open(t, todayOffered(), rights{denied: c.denied})
 		q := s.Frame(c.frame)
@@ -121,6 +137,7 @@ func TestEveryRequestThatNamesAnotherTenantIsForbidden(t *testing.T) {
 		"cache_get": `"cache":"c","key":"k"`, "cache_put": `"cache":"c","key":"k","value":""`, "cache_delete": `"cache":"c","key":"k"`,
 		"cache_put_if": `"cache":"c","key":"k","value":"","condition":"absent","request_id":1`, "cache_delete_if": `"cache":"c","key":"k","version":1,"request_id":1`,
 		"cache_watch": `"cache":"c","key":"k"`, "counter_add": `"cache":"c","key":"k","delta":1,"request_id":1`, "counter_get": `"cache":"c","key":"k","request_id":1`,
+		"group_poll": `"stream":"s","shard":0,"group":"g","request_id":1,"max_records":1`, "group_delete": `"stream":"s","shard":0,"group":"g","request_id":1`,
 	} {
 		frames[typ] = text(`{"type":%q,"tenant_id":"t2","namespace":"n",%s}`, typ, rest)
 	}

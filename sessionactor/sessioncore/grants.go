@@ -9,9 +9,12 @@ const (
 	ActionSubscribe
 	ActionCacheRead
 	ActionCacheWrite
+	ActionGroupConsume
+	ActionGroupManage
 )
 
-var actionNames = [...]string{ActionPublish: "stream.publish", ActionSubscribe: "stream.subscribe", ActionCacheRead: "cache.read", ActionCacheWrite: "cache.write"}
+var actionNames = [...]string{ActionPublish: "stream.publish", ActionSubscribe: "stream.subscribe", ActionCacheRead: "cache.read", ActionCacheWrite: "cache.write",
+	ActionGroupConsume: "group.consume", ActionGroupManage: "group.manage"}
 
 func (a Action) String() string {
 	if int(a) < len(actionNames) {
@@ -22,13 +25,14 @@ func (a Action) String() string {
 
 // Object is what a request touches. Key is set for requests on one cache key, Prefix for those on all keys that begin with it, whether
 // they exist or not: that takes a right to the whole cache, or to a prefix that it begins with, and rights to single keys don't add up to
-// it.
+// it. Group is set for requests on one consumer group of a stream.
 type Object struct {
 	Tenant, Namespace, Name string
 	Key                     string
 	HasKey                  bool
 	Prefix                  string
 	HasPrefix               bool
+	Group                   string
 }
 
 // Grants is what a verified token allows. It never changes once handed out.

@@ -5,7 +5,7 @@ import "github.com/felixd/felixd/wire"
 // needed is the right a request takes.
 type needed struct {
 	action     Action
-	object     string // kind of object, as in a permission: stream or cache
+	object     string // kind of object, as in a permission: stream, cache or group
 	on         Object
 	tenantOnly bool // no action, but the tenant must be the stream's own
 }
@@ -39,6 +39,28 @@ func need(m wire.Message) needed {
 		return cacheNeed(ActionCacheRead, m.TenantID, m.Namespace, m.Cache, m.Key)
 	case *wire.CacheWatch:
 		return watchNeed(m)
+	case *wire.GroupPoll:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupAck:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupNack:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupExtend:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupDeadLetter:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupDeadLetters:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupDiscard:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupRedrive:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupDescribe:
+		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupSeek:
+		return groupNeed(ActionGroupManage, &m.GroupTarget)
+	case *wire.GroupDelete:
+		return groupNeed(ActionGroupManage, &m.GroupTarget)
 	case *wire.StreamShards:
 		return needed{on: Object{Tenant: m.TenantID}, tenantOnly: true}
 	case *wire.CacheShards:
@@ -51,6 +73,11 @@ func need(m wire.Message) needed {
 
 func cacheNeed(a Action, tenant, namespace, cache, key string) needed {
 	return needed{a, "cache", Object{Tenant: tenant, Namespace: namespace, Name: cache, Key: key, HasKey: true}, false}
+}
+
+// groupNeed is the right to do something with a group. One without a name is refused later; until then it is a matter of its stream.
+func groupNeed(a Action, g *wire.GroupTarget) needed {
+	return needed{a, "group", Object{Tenant: g.TenantID, Namespace: g.Namespace, Name: g.Stream, Group: g.Group}, false}
 }
 
 // watchNeed is the right that a watch takes. One that names neither a key nor a prefix, or both, is refused later; until then it is one of a

@@ -158,7 +158,7 @@ func TestTheAnswerToAuthTellsTheServersBitsAndEchoesNone(t *testing.T) {
 
 func TestAnUnknownRequestIsAnsweredUnsupportedToThoseWhoOfferedItAndEndsTheStreamOfOthers(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
-		{`{"type":"group_poll","request_id":5}`, `{"type":"unsupported","request_type":"group_poll","request_id":5}`},
+		{`{"type":"shard_inspect","request_id":5}`, `{"type":"unsupported","request_type":"shard_inspect","request_id":5}`},
 		{`{"type":"no_such_type","request_id":"five"}`, `{"type":"unsupported","request_type":"no_such_type"}`},
 		{`{"type":"extension","name":"x.y","request_id":9,"body":{"a":1}}`, `{"type":"unsupported","request_type":"extension","extension":"x.y","request_id":9}`},
 		// Types that only a broker sends are unknown too, and are named as they came.

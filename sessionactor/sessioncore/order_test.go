@@ -112,7 +112,7 @@ func asks() []ask {
 		{name: "foreign tenant", make: func(uint64) Frame {
 			return text(`{"type":"cache_get","tenant_id":"t2","namespace":"default","cache":"users","key":"k"}`)
 		}, refused: fixed("error")},
-		{name: "type that is not served", make: func(n uint64) Frame { return text(`{"type":"group_poll","request_id":%d}`, n) }, refused: fixed("unsupported group_poll"), ends: true},
+		{name: "type that is not served", make: func(n uint64) Frame { return text(`{"type":"shard_inspect","request_id":%d}`, n) }, refused: fixed("unsupported shard_inspect"), ends: true},
 	}
 }
 

@@ -1,6 +1,9 @@
 package sessioncore
 
-import "github.com/felixd/felixd/wire/id"
+import (
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
 
 // Released returns the permits, in bytes, that came free since the last call.
 func (s *Stream) Released() int {
@@ -46,3 +49,20 @@ func (s *Stream) noteOutcome(shard id.ShardID, bytes int) {
 
 // Bytes is what an open request holds in permits.
 func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }
+
+// Lighten makes an open request hold n bytes in permits at most: its frame is let go of, and what it asks is short. It is for requests
+// that may wait for long, so that they take little from others meanwhile. Not for one that counts in the admission.
+func (s *Stream) Lighten(t Token, n int) {
+	sl := s.open.get(t)
+	if sl.admitted {
+		panic("sessioncore: a request was let in with more bytes than it is to hold")
+	}
+	if more := sl.bytes - n; more > 0 {
+		sl.bytes = n
+		s.held -= more
+		s.released += more
+	}
+}
+
+// Asked is the message of an open request of the kind Ask.
+func (s *Stream) Asked(t Token) wire.Message { return s.open.get(t).message }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -32,6 +33,30 @@ func TestOutcomesTellForWhichShardTheyAre(t *testing.T) {
 	}
 	if got := s.Outcomes(); len(got) != 0 {
 		t.Errorf("told twice: %+v", got)
+	}
+}
+
+// A request that waits for long holds less than its frame had, and gives back each permit once.
+func TestARequestMadeLighterGivesBackTheRestOfItsPermits(t *testing.T) {
+	s := open(t, todayOffered(), rights{})
+	s.Released()
+	f := grouped("group_poll", `,"max_records":1`)
+	size := len(f.Payload())
+	q := s.Frame(f)
+	if n := s.Released(); n != 0 || s.Bytes(q.Token) != size {
+		t.Fatalf("%d were released, %d are held", n, s.Bytes(q.Token))
+	}
+	if s.Lighten(q.Token, 10); s.Released() != size-10 || s.Bytes(q.Token) != 10 {
+		t.Errorf("%d are held of %d", s.Bytes(q.Token), size)
+	}
+	if s.Lighten(q.Token, 20); s.Released() != 0 || s.Bytes(q.Token) != 10 {
+		t.Errorf("%d are held", s.Bytes(q.Token))
+	}
+	if m, ok := s.Asked(q.Token).(*wire.GroupPoll); !ok || m.Group != "g" {
+		t.Errorf("asked was %+v", s.Asked(q.Token))
+	}
+	if s.Settle(q.Token, Answer{Message: &wire.GroupRecords{RequestID: 1}}); s.Released() != 10 {
+		t.Error("the rest did not come back with the outcome")
 	}
 }
 

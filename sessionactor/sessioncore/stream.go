@@ -507,6 +507,9 @@ func (s *Stream) permit(a Action, kind string, o Object) *wire.Refusal {
 	if o.HasPrefix && o.Prefix != "" {
 		object += "/" + o.Prefix + "*"
 	}
+	if o.Group != "" {
+		object += "/" + o.Group
+	}
 	f := wire.Refuse(wire.CodeForbidden, fmt.Sprintf("forbidden: the token lacks the permission %s on %s", a, object))
 	return &f
 }

@@ -259,12 +259,10 @@ func (c *Core) beIdle() {
 		c.idleAt = rests
 		return
 	}
+	c.idleAt = c.now + c.opts.IdleAfter // it says so again: whoever heard it may have had something on its way here
 	if c.Resting() {
-		c.idleAt = never
 		c.emit(Idle{})
-		return
 	}
-	c.idleAt = c.now + c.opts.IdleAfter
 }
 
 // Resting reports whether only what the logs say is in memory: no claim, delay or reservation stands, nobody waits, nothing is to be written.
@@ -287,7 +285,9 @@ func (c *Core) stop(f *wire.Refusal) {
 		p := c.reading.first
 		c.reading.remove(p)
 		for _, r := range p.recs {
-			c.returnRec(r)
+			if r.poll == p.id { // not finished, voided or chosen for somebody else meanwhile
+				c.returnRec(r)
+			}
 		}
 		c.deliver(p, 0, nil)
 	}

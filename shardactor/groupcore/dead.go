@@ -184,7 +184,11 @@ func (c *Core) oweAnyway(d *deadLetter, r *rec) {
 	d.owed, r.redriven, r.failures = true, true, 0
 	c.dead.owed++
 	c.play.redriven++
-	if r.state == listing {
+	switch r.state {
+	case listing, owed, delayed:
+		if r.state != listing {
+			c.unnumber(r) // a crash came between its listing and its end: the log still counts its deliveries
+		}
 		c.play.leave(r)
 		r.state, r.number, r.again = owed, 0, true
 		c.play.enter(r)

@@ -41,6 +41,12 @@ const (
 	none                 // nothing
 )
 
+// NewClaims returns the claims of a log whose records decode understands: none yet.
+func NewClaims(t Table, decode keyed.Decoder) *Claims {
+	c := newClaims(t, decode)
+	return &c
+}
+
 func newClaims(t Table, decode keyed.Decoder) Claims {
 	return Claims{table: t, decode: decode, first: 1, newest: make(map[string]uint64)}
 }

@@ -97,6 +97,15 @@ func contains(list []string, name string) bool {
 	return false
 }
 
+// Exists reports whether there is a log of that name, kind and incarnation, open or not. It waits for the disk.
+func (s *Store) Exists(spec *Spec) (bool, error) {
+	_, err := s.fs.Stat(spec.Dir())
+	if errors.Is(err, iofs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Foreign lists what lies at the store's root and is not of the store, as found when it was opened. It is left alone.
 func (s *Store) Foreign() []string { return append([]string(nil), s.foreign...) }
 

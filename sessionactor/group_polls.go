@@ -1,0 +1,114 @@
+package sessionactor
+
+import (
+	"sort"
+	"strings"
+
+	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/groupcore"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/wire"
+)
+
+// lanePolls are the polls of a lane that a shard has, in the order they came. A poll that waits is an entry here and in its group, and no
+// goroutine. The window bounds them. Used under the lane's lock.
+type lanePolls []*heldPoll
+
+// heldPoll is one of them.
+type heldPoll struct {
+	token   sessioncore.Token
+	log     logOf
+	records []wire.GroupRecord // that were read for it, without what only its group knows; they share memory with what was read
+	places  bool               // it holds one of the connection's and one of the node's places for reads, while it has records
+}
+
+func (l lanePolls) search(t sessioncore.Token) int {
+	return sort.Search(len(l), func(i int) bool { return l[i].token >= t })
+}
+
+// find returns a poll; nil if it is over.
+func (l lanePolls) find(t sessioncore.Token) *heldPoll {
+	if i := l.search(t); i < len(l) && l[i].token == t {
+		return l[i]
+	}
+	return nil
+}
+
+// take removes a poll; nil if it is no poll, or over.
+func (l *lanePolls) take(t sessioncore.Token) *heldPoll {
+	list := *l
+	i := list.search(t)
+	if i == len(list) || list[i].token != t {
+		return nil
+	}
+	p := list[i]
+	copy(list[i:], list[i+1:])
+	list[len(list)-1] = nil
+	if *l = list[:len(list)-1]; len(*l) == 0 {
+		*l = nil
+	}
+	return p
+}
+
+// groupPollHeld is what a poll holds in permits, in bytes, once its shard has it: about what it takes in memory. Its frame is gone by then,
+// and it may wait for long.
+const groupPollHeld = 512
+
+// groupPoll has a poll done by its group. It takes no place in the admission, since it may wait: polls are bounded by the windows of streams,
+// and by how many a group takes.
+func (l *lane) groupPoll(t sessioncore.Token, m *wire.GroupPoll) {
+	h, ok := l.groupShard(t, &m.GroupTarget)
+	if !ok {
+		return
+	}
+	if name := m.Consumer; name.Set && (name.V == "" || strings.IndexByte(name.V, 0) >= 0) {
+		l.refuseGroup(t, wire.Refuse(wire.CodeInvalidRequest, "a consumer needs a name of at least one byte, and none of them 0"))
+		return
+	}
+	if !l.session.groups.add(h.Handle, m.Group) {
+		l.refuseGroup(t, wire.Refuse(wire.CodeLimitExceeded, "the connection polls too many groups; use another one for more"))
+		return
+	}
+	in := &groupcore.Poll{
+		Conn: groupcore.Conn(l.session.number), Reclaim: m.Reclaim, Max: m.MaxRecords, Wait: millis(m.WaitMillis), Visibility: millis(m.VisibilityMillis),
+	}
+	if m.Consumer.Set {
+		in.Member = m.Consumer.V + "\x00" + l.core.Grants().Subject()
+	}
+	msg := &shardactor.GroupRequest{Group: m.Group, In: in}
+	msg.To(l, shardcore.Token(t))
+	if err := h.Ref.TrySend(msg, shardactor.Size(msg)); err != nil {
+		l.countGroup(m, "refused")
+		l.notTaken(t, err)
+		return
+	}
+	l.polls = append(l.polls, &heldPoll{token: t, log: h}) // its answer needs the lock
+	l.core.Lighten(t, groupPollHeld)
+	l.session.opts.Metrics.GroupPolls.Inc()
+}
+
+// pollOver lets go of a poll that was taken out.
+func (l *lane) pollOver(p *heldPoll) {
+	l.session.opts.Metrics.GroupPolls.Dec()
+	l.dropRecords(p)
+}
+
+// dropRecords lets go of what was read for a poll.
+func (l *lane) dropRecords(p *heldPoll) {
+	p.records = nil
+	if p.places {
+		p.places = false
+		l.session.opts.NodeReads.Release(0, 1)
+		l.session.reads.Release(0, 1)
+	}
+}
+
+// Drop implements shardactor.GroupReply.
+func (l *lane) Drop(t shardcore.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p := l.polls.find(sessioncore.Token(t)); p != nil {
+		l.dropRecords(p)
+	}
+}

@@ -1,0 +1,335 @@
+package shardactor
+
+import (
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor/groupcore"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/durable"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// GroupSettings are what the groups of a node have in common.
+type GroupSettings struct {
+	// Options are a group's, but for its name.
+	Options groupcore.Options
+	// PerShard bounds the groups of one shard that are in memory at a time, and MaxWaiting the requests that wait for the shard's logs of
+	// groups to be opened.
+	PerShard   int
+	MaxWaiting int
+}
+
+// DefaultGroupSettings are the documented defaults: 4096 groups of a shard are some MiB while nobody polls them, and 1024 requests are
+// what its mailbox holds.
+func DefaultGroupSettings() GroupSettings {
+	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, MaxWaiting: 1024}
+}
+
+// groups are the consumer groups of one shard that are in memory, in the shard's turns.
+//
+//  1. byName holds the groups that run, and names those of byActor;
+//  2. writes counts, for each name, the batches on their way to the logs: a group begins only when there are none, since its state is
+//     what is folded.
+type groups struct {
+	disk     *disk
+	settings *GroupSettings
+	metrics  *GroupMetrics
+	ends     logEnds
+	byName   map[string]*groupChild
+	byActor  map[string]string
+	list     []*groupChild // the same, in the order they came
+	writes   map[string]int
+	waiting  []*GroupRequest // for the logs to be opened
+	next     uint64
+	stopped  *wire.Refusal // the shard ends
+}
+
+// groupChild is a group that runs.
+type groupChild struct {
+	name   string
+	ref    actors.Ref[groupMessage]
+	hungry atomic.Bool
+	inbox  groupInbox
+	asked  uint64 // requests that were passed on
+}
+
+func newGroups(d *disk, s *GroupSettings, m *GroupMetrics) *groups {
+	return &groups{disk: d, settings: s, metrics: m}
+}
+
+// Claimed implements shardcore.Book.
+func (g *groups) Claimed(log shardcore.Log, b *batch.Batch) {
+	if log != shardcore.LogMain {
+		g.disk.groups.claimed(log, b)
+	}
+}
+
+// Void implements shardcore.Book.
+func (g *groups) Void(log shardcore.Log, from id.Offset) {
+	if log != shardcore.LogMain {
+		g.disk.groups.voided(log, from)
+	}
+}
+
+// groupRequest passes a request on to its group.
+func (s *Shard) groupRequest(t *actors.Turn, m *GroupRequest) {
+	g := s.groups
+	var logs *groupLogs
+	if g != nil {
+		logs = g.disk.needGroups()
+	}
+	switch {
+	case g == nil:
+		m.refuse(wire.Refuse(wire.CodeInvalidRequest, "the stream is ephemeral and has no groups: they take a durable stream").WithReason("ephemeral", 0))
+	case g.stopped != nil:
+		m.refuse(*g.stopped)
+	case !s.core.Serving():
+		m.refuse(*unavailableGroup("the shard does not serve right now; repeat the request"))
+	case logs.open():
+		g.pass(t, s.self, m)
+	case logs.failed != nil && logs.lasting:
+		m.refuse(wire.Refuse(wire.CodeStorage, "the groups' logs can't be used, the stream itself goes on: "+logs.failed.Error()))
+	case len(g.waiting) >= g.settings.MaxWaiting:
+		m.refuse(wire.Refuse(wire.CodeOverloaded, "too many requests wait for the groups' logs to be opened; repeat the request").WithReason(wire.ReasonPublishQueueFull, groupPause))
+	default:
+		g.waiting = append(g.waiting, m)
+		if !logs.begun {
+			logs.start(s.opts.generation)
+		}
+	}
+}
+
+// groupPause is how long a request that found no room is told to wait, in milliseconds.
+const groupPause = 50
+
+func unavailableGroup(message string) *wire.Refusal {
+	f := wire.Refuse(wire.CodeShardUnavailable, message)
+	f.Reason = wire.ReasonNotReady
+	return &f
+}
+
+// pass gives a request to its group, which is brought up if it does not run.
+func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
+	c := g.byName[m.Group]
+	if c == nil {
+		var f *wire.Refusal
+		if c, f = g.spawn(t, shard, m.Group); f != nil {
+			m.refuse(*f)
+			return
+		}
+	}
+	m.passed = true // before it is: the group may answer at once
+	if err := c.ref.TrySend(groupAsked{m}, groupRequestBytes); err != nil {
+		m.passed = false
+		if c.ref.Alive() {
+			m.refuse(wire.Refuse(wire.CodeOverloaded, "the group's queue is full; repeat the request after a pause").WithReason(wire.ReasonPublishQueueFull, groupPause))
+			return
+		}
+		m.refuse(*unavailableGroup("the group is being replaced; repeat the request"))
+		return
+	}
+	c.asked++
+}
+
+// spawn brings a group up from what its logs say.
+func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wire.Refusal) {
+	switch {
+	case len(name) == 0 || len(name) > groupcore.MaxGroupBytes:
+		f := wire.Refuse(wire.CodeInvalidRequest, "a group needs a name of 1 to "+strconv.Itoa(groupcore.MaxGroupBytes)+" bytes")
+		return nil, &f
+	case g.writes[name] > 0:
+		return nil, unavailableGroup("the group is being brought up again; repeat the request")
+	case len(g.list) >= g.settings.PerShard:
+		f := wire.Refuse(wire.CodeLimitExceeded, "too many groups of one shard are in use; "+strconv.Itoa(g.settings.PerShard)+" are the most")
+		return nil, &f
+	}
+	state, err := g.disk.groups.state(name)
+	if err != nil {
+		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+err.Error())
+		return nil, &f
+	}
+	c := &groupChild{name: name}
+	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, shard: shard, metrics: g.metrics}
+	o.core.Group = name
+	g.next++
+	actor := "group/" + strconv.FormatUint(g.next, 10)
+	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
+		Name: actor, Kind: "group", Bounds: groupBounds,
+		New:          func() actors.Actor { return &Group{opts: o} },
+		OnUnstepped:  func(m groupMessage) { endAsked(m, "the group stopped before the request was looked at; repeat it") },
+		OnUnanswered: unansweredGroup,
+	})
+	if err != nil {
+		panic("shardactor: spawn group: " + err.Error())
+	}
+	c.ref = ref
+	if g.byName == nil {
+		g.byName, g.byActor = make(map[string]*groupChild), make(map[string]string)
+	}
+	g.byName[name], g.byActor[actor] = c, name
+	g.list = append(g.list, c)
+	return c, nil
+}
+
+// endAsked refuses a request of which nothing happened.
+func endAsked(m groupMessage, message string) {
+	if a, ok := m.(groupAsked); ok {
+		a.refuse(*unavailableGroup(message))
+	}
+}
+
+// unansweredGroup answers a request that a group which is over had looked at. A poll that waited, or whose records nobody will get, can be
+// repeated; what became of another is not known.
+func unansweredGroup(m groupMessage) {
+	a, ok := m.(groupAsked)
+	if !ok {
+		return
+	}
+	if _, poll := a.In.(*groupcore.Poll); poll {
+		endAsked(m, "the group ended while the poll waited; repeat it")
+		return
+	}
+	a.refuse(wire.Refuse(wire.CodeUnacknowledged, "the group failed before it answered; the request may or may not have been done"))
+}
+
+// ended forgets a group that is over.
+func (g *groups) ended(x actors.Terminated) (name string, known bool) {
+	name, known = g.byActor[x.Name]
+	if !known {
+		return "", false
+	}
+	delete(g.byActor, x.Name)
+	c := g.byName[name]
+	delete(g.byName, name)
+	g.list = slices.DeleteFunc(g.list, func(o *groupChild) bool { return o == c })
+	return name, true
+}
+
+// idle lets go of a group that is at rest, unless it was asked something since it said so.
+func (g *groups) idle(m *groupIdle) {
+	if c := g.byName[m.group]; c != nil && c.asked == m.stepped {
+		c.ref.Stop()
+	}
+}
+
+// gone tells a group that a connection is closed. Its requests that wait for the logs are answered here.
+func (g *groups) gone(m *GroupGone) {
+	g.waiting = slices.DeleteFunc(g.waiting, func(r *GroupRequest) bool {
+		p, poll := r.In.(*groupcore.Poll)
+		theirs := poll && p.Conn == m.Conn && r.Group == m.Group
+		if theirs {
+			r.settle()
+			r.reply.Deliver(r.token, nil)
+			r.reply.Flush()
+		}
+		return theirs
+	})
+	if c := g.byName[m.Group]; c != nil {
+		c.inbox.add(groupNews{in: groupcore.Gone{Conn: m.Conn}, after: c.asked})
+	}
+}
+
+// write is a batch of a group, on its way to a log.
+func (g *groups) write(m *groupWrite) shardcore.Input {
+	if g.writes == nil {
+		g.writes = make(map[string]int)
+	}
+	g.writes[m.group]++
+	m.result, m.done = nil, func() { g.written(m.group) }
+	m.write = shardcore.Write{Reply: &m.request, Log: m.log, Batch: &m.batch, Fold: true}
+	return &m.write
+}
+
+// written notes the outcome of a batch.
+func (g *groups) written(group string) {
+	if g.writes[group]--; g.writes[group] <= 0 {
+		delete(g.writes, group)
+	}
+}
+
+// advance tells the groups whose polls wait that the log has gone on.
+func (g *groups) advance() {
+	for _, c := range g.list {
+		if c.hungry.Swap(false) {
+			c.inbox.add(groupNews{})
+		}
+	}
+}
+
+// opened passes on what waited for the logs, or refuses it.
+func (g *groups) opened(t *actors.Turn, shard Ref) {
+	logs := g.disk.groups
+	if logs == nil || len(g.waiting) == 0 || !logs.open() && logs.failed == nil {
+		return
+	}
+	list := g.waiting
+	g.waiting = nil
+	for _, m := range list {
+		switch {
+		case g.stopped != nil:
+			m.refuse(*g.stopped)
+		case logs.open():
+			g.pass(t, shard, m)
+		default:
+			m.refuse(wire.Refuse(wire.CodeStorage, "the groups' logs can't be opened, the stream itself goes on: "+logs.failed.Error()).WithRetry(wire.RetryRetry))
+		}
+	}
+}
+
+// stop ends all groups, with the shard: polls that wait are answered, and what comes from now on is refused.
+func (g *groups) stop(f wire.Refusal) {
+	if g.stopped != nil {
+		return
+	}
+	g.stopped = &f
+	for _, m := range g.waiting {
+		m.refuse(f)
+	}
+	g.waiting = nil
+	for _, c := range g.list {
+		c.inbox.tell(groupcore.Stop{Refusal: &f})
+	}
+}
+
+// groupEnded forgets a group, and says so if it failed.
+func (s *Shard) groupEnded(x actors.Terminated) {
+	if s.groups == nil {
+		return
+	}
+	name, known := s.groups.ended(x)
+	if known && x.Reason == actors.Panicked {
+		s.groups.metrics.Failed.Inc()
+		s.opts.events.Emit(groupFailed{shard: s.opts.number, name: s.opts.name, group: name, panic: panicText(x.Panic)})
+	}
+}
+
+func (s *Shard) stopGroups() {
+	if s.groups != nil {
+		s.groups.stop(wire.Refuse(wire.CodeDraining, "the broker is shutting down; connect again or use another one"))
+	}
+}
+
+// trimmed shows groups where the log begins.
+func (g *groups) trimmed(log *durable.Log) {
+	if log != nil {
+		oldest, _ := log.Bounds()
+		g.ends.base.Store(uint64(oldest))
+	}
+}
+
+// advanceGroups shows groups the log up to end.
+func (s *Shard) advanceGroups(end id.Offset) {
+	g := s.groups
+	if g == nil {
+		return
+	}
+	g.trimmed(s.log.(*disk).log)
+	g.ends.end.Store(uint64(s.core.Tail(shardcore.LogMain)))
+	g.ends.committed.Store(uint64(end))
+	g.advance()
+}
