@@ -73,7 +73,7 @@ func (w *wideStreams) reopen(shards int) {
 	d.kill()
 	killed := d.start()
 	t.Logf("%d durable shards: ready %v after an orderly stop, %v after a kill", shards, stopped, killed)
-	if n := int(value(d.metrics(), "felix_storage_open_logs")); n != shards {
+	if n := int(value(d.metrics(), "felix_storage_open_logs")); n != shards+logsAtFirst {
 		t.Errorf("ready with %d logs open", n)
 	}
 	if stopped > 5*time.Second || killed > 20*time.Second {
@@ -81,9 +81,13 @@ func (w *wideStreams) reopen(shards int) {
 	}
 }
 
-// awaitLogs waits until so many logs are open; fresh ones take a few syncs each.
+// logsAtFirst are those of the cache that a fresh daemon begins with.
+const logsAtFirst = 2
+
+// awaitLogs waits until so many logs are open, beside those of the beginning; fresh ones take a few syncs each.
 func (d *daemon) awaitLogs(n int) {
 	d.t.Helper()
+	n += logsAtFirst
 	for left := 10; left > 0 && int(value(d.metrics(), "felix_storage_open_logs")) < n; left-- {
 		was := value(d.metrics(), "felix_storage_open_logs")
 		testkit.Eventually(d.t, "more logs are open", func() bool { return value(d.metrics(), "felix_storage_open_logs") >= min(float64(n), was+float64(n)/5) })
