@@ -22,7 +22,6 @@ type groupLogs struct {
 	cursors, dead cacheLog
 	claims        [2]*reading.Claims // nil until it is open
 	void          [2]id.Offset       // where the claims that were voided in this turn begin
-	generation    id.Generation
 	begun         bool
 	failed        error // why they could not be opened, the last time; nil if they were, or nobody tried
 	lasting       bool  // and trying again will not help
