@@ -47,13 +47,23 @@ class Stage:
         arguments.update(options)
         return await self.surface.connect(self.dev.client_addr, **arguments)
 
-    def stream(self, shards: int, durable: bool = False, retention_bytes: int | None = None) -> str:
-        """Create a stream, ephemeral unless durable, and wait until each shard of it takes a record."""
-        name = f"py-{shards}-{secrets.token_hex(4)}"
+    def stream(
+        self, shards: int, durable: bool = False, retention_bytes: int | None = None, name: str | None = None
+    ) -> str:
+        """Create a stream, ephemeral unless durable, and wait until each shard of it takes a record.
+
+        A name is for a stream that was deleted before; the others get one that nobody had.
+        """
+        name = name or f"py-{shards}-{secrets.token_hex(4)}"
         self._control_plane.create_stream(name, shards, durable, retention_bytes)
         self._created.append((self._control_plane.delete_stream, name))
         self._await_stream(name, shards)
         return name
+
+    def delete_stream(self, name: str) -> None:
+        """Delete a stream before the scenario ends."""
+        self._control_plane.delete_stream(name)
+        self._created.remove((self._control_plane.delete_stream, name))
 
     def cache(self, shards: int, in_memory: bool = False) -> str:
         """Create a cache, kept in a log unless in_memory, and wait until each shard of it answers."""
