@@ -1,6 +1,7 @@
 package sessionactor
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 
@@ -62,8 +63,8 @@ func (l *lane) groupPoll(t sessioncore.Token, m *wire.GroupPoll) {
 	if !ok {
 		return
 	}
-	if name := m.Consumer; name.Set && (name.V == "" || strings.IndexByte(name.V, 0) >= 0) {
-		l.refuseGroup(t, wire.Refuse(wire.CodeInvalidRequest, "a consumer needs a name of at least one byte, and none of them 0"))
+	if name := m.Consumer; name.Set && (name.V == "" || len(name.V) > wire.MaxConsumerBytes || strings.IndexByte(name.V, 0) >= 0) {
+		l.refuseGroup(t, wire.Refuse(wire.CodeInvalidRequest, fmt.Sprintf("a consumer needs a name of 1 to %d bytes, and none of them 0", wire.MaxConsumerBytes)))
 		return
 	}
 	if !l.session.groups.add(h.Handle, m.Group) {

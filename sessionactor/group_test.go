@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,9 +71,9 @@ func TestABadRequestOfAGroupIsRefusedWithWhatIsWrong(t *testing.T) {
 	x := newSiteDisk().stored(t, setting{})
 	l := dial(t, x.connect(), today())
 	l.publish("orders", "a")
-	unnamed, nameless, nul := pollFor(1, 0), pollFor(1, 0), pollFor(1, 0)
+	unnamed, nameless, nul, endless := pollFor(1, 0), pollFor(1, 0), pollFor(1, 0), pollFor(1, 0)
 	unnamed.Group = ""
-	nameless.Consumer, nul.Consumer = wire.Some(""), wire.Some("a\x00b")
+	nameless.Consumer, nul.Consumer, endless.Consumer = wire.Some(""), wire.Some("a\x00b"), wire.Some(strings.Repeat("x", wire.MaxConsumerBytes+1))
 	other, missing := pollFor(1, 0), pollFor(1, 0)
 	other.Shard, missing.Stream = 7, "nowhere"
 	ephemeral := &wire.GroupDelete{GroupTarget: groupOf(1)}
@@ -86,6 +87,7 @@ func TestABadRequestOfAGroupIsRefusedWithWhatIsWrong(t *testing.T) {
 		"no records":        {pollFor(0, 0), wire.CodeInvalidRequest, ""},
 		"consumer empty":    {nameless, wire.CodeInvalidRequest, ""},
 		"consumer with NUL": {nul, wire.CodeInvalidRequest, ""},
+		"consumer too long": {endless, wire.CodeInvalidRequest, ""},
 		"no such shard":     {other, wire.CodeInvalidRequest, ""},
 		"no such stream":    {missing, wire.CodeNotFound, ""},
 		"ephemeral":         {ephemeral, wire.CodeInvalidRequest, "ephemeral"},

@@ -88,7 +88,10 @@ func (b *groupInbox) open(ring func()) {
 }
 
 // logEnds are the bounds of a shard's main log, as its groups look at them.
-type logEnds struct{ base, end, committed atomic.Uint64 }
+type logEnds struct {
+	base, end, committed atomic.Uint64
+	ages                 ages
+}
 
 // Group runs one consumer group of one shard. It only translates and performs; groupcore decides.
 //
@@ -164,7 +167,7 @@ func (g *Group) Receive(t *actors.Turn) {
 		}
 	}
 	g.dropUnused()
-	g.opts.metrics.show(g.core, &g.shown)
+	g.opts.metrics.show(g.core, &g.shown, &g.opts.ends.ages)
 	g.flush()
 }
 

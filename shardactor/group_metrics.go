@@ -1,7 +1,9 @@
 package shardactor
 
 import (
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -16,10 +18,14 @@ type GroupMetrics struct {
 	delivered, redelivered, settled, nacked, lapsed, reclaimed, deadLettered, skipped, capped prometheus.Counter
 
 	lag, inFlight, delayed, owed, dead atomic.Int64
+
+	mu    sync.Mutex
+	shown map[*groupShown]struct{} // of all groups in memory
 }
 
 // groupShown is what the metrics show of one group.
 type groupShown struct {
+	oldest                             time.Time // when the record was committed that the group waits for; zero for none; under GroupMetrics.mu
 	counts                             groupcore.Counts
 	lag, inFlight, delayed, owed, dead int64
 }
@@ -29,6 +35,7 @@ func newGroupMetrics() *GroupMetrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	return &GroupMetrics{
+		shown:        make(map[*groupShown]struct{}),
 		Active:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "felix_groups", Help: "Consumer groups in memory; one that nobody uses for a while is let go of, and is in its log alone."}),
 		Failed:       counter("felix_group_failures_total", "Consumer groups that failed and were brought up again from their logs."),
 		delivered:    counter("felix_group_delivered_total", "Records handed out by consumer groups."),
@@ -43,7 +50,7 @@ func newGroupMetrics() *GroupMetrics {
 	}
 }
 
-func (m *GroupMetrics) register(reg prometheus.Registerer) {
+func (m *GroupMetrics) register(reg prometheus.Registerer, now func() time.Time) {
 	gauge := func(name, help string, v *atomic.Int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(v.Load()) })
 	}
@@ -52,12 +59,14 @@ func (m *GroupMetrics) register(reg prometheus.Registerer) {
 		gauge("felix_group_in_flight", "Records handed out and not finished.", &m.inFlight),
 		gauge("felix_group_delayed", "Records given back that may not be handed out yet.", &m.delayed),
 		gauge("felix_group_owed", "Records to be handed out again.", &m.owed),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_group_oldest_unsettled_seconds", Help: "Age of the oldest record that a group in memory has not finished, to a second; after a start, what was there before counts from then."},
+			func() float64 { return m.oldest(now()) }),
 		gauge("felix_group_dead_letters", "Dead letters of the groups in memory.", &m.dead),
 	)
 }
 
 // show adds what has changed in a group since it was shown last.
-func (m *GroupMetrics) show(c *groupcore.Core, s *groupShown) {
+func (m *GroupMetrics) show(c *groupcore.Core, s *groupShown, a *ages) {
 	n, old := c.Counts(), &s.counts
 	add := func(to prometheus.Counter, now, before uint64) {
 		if now > before {
@@ -78,11 +87,37 @@ func (m *GroupMetrics) show(c *groupcore.Core, s *groupShown) {
 	if i.Exists && i.Tail > i.Cursor {
 		lag = int64(i.Tail - i.Cursor)
 	}
+	oldest, _ := a.since(i.Cursor)
+	if lag == 0 {
+		oldest = time.Time{}
+	}
+	m.mu.Lock()
+	s.oldest = oldest
+	m.shown[s] = struct{}{}
+	m.mu.Unlock()
 	m.set(s, groupShown{lag: lag, inFlight: int64(i.InFlight), delayed: int64(i.Delayed), owed: int64(i.Owed), dead: int64(i.Dead)})
 }
 
 // forget takes a group out of the sums.
-func (m *GroupMetrics) forget(s *groupShown) { m.set(s, groupShown{}) }
+func (m *GroupMetrics) forget(s *groupShown) {
+	m.mu.Lock()
+	delete(m.shown, s)
+	m.mu.Unlock()
+	m.set(s, groupShown{})
+}
+
+// oldest is how long ago the oldest record was committed that some group has not finished, in seconds; 0 for none.
+func (m *GroupMetrics) oldest(now time.Time) float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	most := time.Duration(0)
+	for s := range m.shown {
+		if !s.oldest.IsZero() {
+			most = max(most, now.Sub(s.oldest))
+		}
+	}
+	return most.Seconds()
+}
 
 func (m *GroupMetrics) set(s *groupShown, now groupShown) {
 	m.lag.Add(now.lag - s.lag)

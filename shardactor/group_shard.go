@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor/groupcore"
@@ -152,6 +153,9 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wi
 	if err != nil {
 		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+err.Error())
 		return nil, &f
+	}
+	if end := g.ends.committed.Load(); end > 0 {
+		g.ends.ages.note(id.Offset(end), t.Now())
 	}
 	c := &groupChild{name: name}
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, shard: shard, metrics: g.metrics}
@@ -323,7 +327,7 @@ func (g *groups) trimmed(log *durable.Log) {
 }
 
 // advanceGroups shows groups the log up to end.
-func (s *Shard) advanceGroups(end id.Offset) {
+func (s *Shard) advanceGroups(end id.Offset, now time.Time) {
 	g := s.groups
 	if g == nil {
 		return
@@ -331,5 +335,8 @@ func (s *Shard) advanceGroups(end id.Offset) {
 	g.trimmed(s.log.(*disk).log)
 	g.ends.end.Store(uint64(s.core.Tail(shardcore.LogMain)))
 	g.ends.committed.Store(uint64(end))
+	if len(g.list) > 0 || g.disk.groups != nil {
+		g.ends.ages.note(end, now)
+	}
 	g.advance()
 }

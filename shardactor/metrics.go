@@ -44,7 +44,7 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 // RegisterDisks registers the metrics of durable shards, of their store, and of what it shares with them. Call it before a log is opened.
 func (m *Metrics) RegisterDisks(reg prometheus.Registerer, d *Disks) {
 	m.Disk.register(reg, d)
-	m.Groups.register(reg)
+	m.Groups.register(reg, d.opts.Exec.Now)
 }
 
 // registerReaders shows what slow readers cost and lose. The two names of the drops are the same number: one is the alert of the

@@ -281,7 +281,7 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 		s.log.readable(e.Log, e.End)
 		if e.Log == shardcore.LogMain {
 			s.endAppend(e.End)
-			s.advanceGroups(e.End)
+			s.advanceGroups(e.End, at.Wall)
 		}
 		if s.blocks {
 			s.core.Step(at, shardcore.Released{End: s.log.released()})

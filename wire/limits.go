@@ -95,6 +95,8 @@ const (
 	// MaxShardOwners bounds the entries of a shard_owners_view: decoded entries are about three times larger than the
 	// shortest JSON that describes them, so the list needs a bound of its own.
 	MaxShardOwners = 1024
+	// MaxConsumerBytes bounds the name of a consumer in a group, in bytes: it is kept with every claim of its member.
+	MaxConsumerBytes = 128
 	// MaxGroupRecords bounds the entries of a group_records, which is what one poll hands out at most. Decoded entries are
 	// about three times larger than the shortest JSON that describes them.
 	MaxGroupRecords = 1000

@@ -497,6 +497,10 @@ func (s *Stream) permit(a Action, kind string, o Object) *wire.Refusal {
 	if f := s.sameTenant(o.Tenant); f != nil {
 		return f
 	}
+	if (a == ActionGroupConsume || a == ActionGroupManage) && o.Group == "" { // no grant could name it
+		f := wire.Refuse(wire.CodeInvalidRequest, "a group needs a name")
+		return &f
+	}
 	if s.grants.Allows(a, o) {
 		return nil
 	}
