@@ -59,7 +59,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	// Clients. The sessions themselves don't know QUIC, so that a simulation runs them over streams in memory.
 	{Package: "sessionactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
 		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "sessionactor/sessioncore",
-		"shardactor", "shardactor/reading", "shardactor/route", "shardactor/shardcore",
+		"shardactor", "shardactor/groupcore", "shardactor/reading", "shardactor/route", "shardactor/shardcore",
 	}},
 	{Package: "sessionactor/sessioncore", May: []string{"wire", "wire/id"}},
 	{Package: "sessionactor/quicconn", May: []string{"sessionactor", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},

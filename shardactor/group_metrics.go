@@ -20,12 +20,14 @@ type GroupMetrics struct {
 	lag, inFlight, delayed, owed, dead atomic.Int64
 
 	mu    sync.Mutex
-	shown map[*groupShown]struct{} // of all groups in memory
+	shown []*groupShown // of all groups in memory
 }
 
 // groupShown is what the metrics show of one group.
 type groupShown struct {
 	oldest                             time.Time // when the record was committed that the group waits for; zero for none; under GroupMetrics.mu
+	place                              int       // in GroupMetrics.shown, if listed
+	listed                             bool
 	counts                             groupcore.Counts
 	lag, inFlight, delayed, owed, dead int64
 }
@@ -35,7 +37,6 @@ func newGroupMetrics() *GroupMetrics {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	return &GroupMetrics{
-		shown:        make(map[*groupShown]struct{}),
 		Active:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "felix_groups", Help: "Consumer groups in memory; one that nobody uses for a while is let go of, and is in its log alone."}),
 		Failed:       counter("felix_group_failures_total", "Consumer groups that failed and were brought up again from their logs."),
 		delivered:    counter("felix_group_delivered_total", "Records handed out by consumer groups."),
@@ -93,7 +94,10 @@ func (m *GroupMetrics) show(c *groupcore.Core, s *groupShown, a *ages) {
 	}
 	m.mu.Lock()
 	s.oldest = oldest
-	m.shown[s] = struct{}{}
+	if !s.listed {
+		s.listed, s.place = true, len(m.shown)
+		m.shown = append(m.shown, s)
+	}
 	m.mu.Unlock()
 	m.set(s, groupShown{lag: lag, inFlight: int64(i.InFlight), delayed: int64(i.Delayed), owed: int64(i.Owed), dead: int64(i.Dead)})
 }
@@ -101,7 +105,12 @@ func (m *GroupMetrics) show(c *groupcore.Core, s *groupShown, a *ages) {
 // forget takes a group out of the sums.
 func (m *GroupMetrics) forget(s *groupShown) {
 	m.mu.Lock()
-	delete(m.shown, s)
+	if s.listed {
+		last := m.shown[len(m.shown)-1]
+		m.shown[s.place], last.place = last, s.place
+		m.shown[len(m.shown)-1] = nil
+		m.shown, s.listed = m.shown[:len(m.shown)-1], false
+	}
 	m.mu.Unlock()
 	m.set(s, groupShown{})
 }
@@ -111,7 +120,7 @@ func (m *GroupMetrics) oldest(now time.Time) float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	most := time.Duration(0)
-	for s := range m.shown {
+	for _, s := range m.shown {
 		if !s.oldest.IsZero() {
 			most = max(most, now.Sub(s.oldest))
 		}
