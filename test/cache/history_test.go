@@ -16,7 +16,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/storage/vfs"
@@ -63,7 +62,7 @@ func TestCAC11_EveryHistoryOfAKeyIsLinearizable(t *testing.T) {
 		c.clients = append(c.clients, c.site.connect())
 	}
 	var last []string
-	rounds := effort.Size("cache_histories")
+	rounds := testkit.Size("cache_histories")
 	for c.round = range rounds {
 		c.play()
 		last = append(last, c.state())
