@@ -114,6 +114,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	}},
 	{Package: "demos/cache", May: []string{"client", "demos/local", "internal/node", "shardactor/reading"}},
 	{Package: "demos/durablerestart", May: []string{"client", "demos/local", "internal/node", "shardactor", "storage/disklog", "storage/diskpool", "storage/vfs", "wire/id"}},
+	{Package: "demos/queue", May: []string{"client", "demos/local", "internal/node", "shardactor", "storage/disklog", "storage/diskpool", "storage/vfs", "wire/id"}},
 	{Package: "demos/slowconsumer", May: []string{"client", "demos/local", "internal/node", "storage", "storage/batch", "transport", "wire"}},
 
 	// What tests of whole brokers share.
@@ -127,7 +128,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "internal/tidy"},
 	// Tests only.
 	{Package: "test/cache"}, {Package: "test/clientguide"}, {Package: "test/crash"}, {Package: "test/crash/images"}, {Package: "test/durable"}, {Package: "test/fair"}, {Package: "test/hostile"}, {Package: "test/pages"},
-	{Package: "test/protocoldoc"}, {Package: "test/streams"},
+	{Package: "test/protocoldoc"}, {Package: "test/queue"}, {Package: "test/streams"},
 }, TestThird: []string{"github.com/anishathalye/porcupine", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/quic-go/quic-go", "github.com/prometheus/client_golang", "github.com/prometheus/client_model"}}
 
 // never is what must not be reached, however many imports lie between.

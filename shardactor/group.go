@@ -312,6 +312,9 @@ func (g *Group) performOne(t *actors.Turn, at time.Duration, e groupcore.Effect)
 	case groupcore.Deadline:
 		t.ArmWake(g.started.Add(e.At))
 	case groupcore.Idle:
+		if !g.core.Resting() { // a request of this turn came behind the moment at which it was
+			return
+		}
 		m := &groupIdle{group: g.opts.core.Group, stepped: g.stepped}
 		_ = g.opts.shard.TrySend(m, len(m.group)) // if it has no room now: the group asks again when it is next idle
 	default:

@@ -16,8 +16,8 @@ import (
 )
 
 // groupLogs are the two logs of the consumer groups of a durable stream's shard, cursors and dead letters, beside its main log. They are made
-// when a group is asked for the first time, and opened with the shard from then on. What is wrong with them is the groups' trouble: the
-// stream itself goes on.
+// when a group is asked for the first time, and opened with the shard from then on. What is wrong with them when they are opened is the
+// groups' trouble, and the stream goes on; a sync that fails later ends the shard like one of its main log, which is on the same device.
 type groupLogs struct {
 	cursors, dead cacheLog
 	claims        [2]*reading.Claims // nil until it is open

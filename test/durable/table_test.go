@@ -19,7 +19,7 @@ func wanted() (ids []string) {
 	for _, rows := range []struct {
 		letter string
 		count  int
-	}{{"A", 28}, {"B", 26}, {"C", 10}, {"M", 13}, {"E", 24}, {"F", 19}, {"G", 30}, {"H", 7}, {"J", 13}, {"K", 9}, {"L", 15}} {
+	}{{"A", 28}, {"B", 26}, {"C", 10}, {"M", 13}, {"E", 24}, {"F", 19}, {"G", 30}, {"H", 7}, {"I", 27}, {"J", 13}, {"K", 9}, {"L", 15}} {
 		for n := range rows.count {
 			ids = append(ids, rows.letter+strconv.Itoa(n+1))
 		}
@@ -29,6 +29,9 @@ func wanted() (ids []string) {
 	}
 	for n := range 12 {
 		ids = append(ids, fmt.Sprintf("CAC-%02d", n+1))
+	}
+	for n := range 14 {
+		ids = append(ids, fmt.Sprintf("QUE-%02d", n+1))
 	}
 	return append(ids, "REP-10", "REP-11", "STR-04", "STR-07", "STR-08", "STR-11", "STR-12", "STR-14", "OPS-01", "OPS-02", "OPS-05", "OPS-11", "OPS-14", "OPS-15")
 }

@@ -1,0 +1,163 @@
+package queue
+
+import (
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/testkit"
+	"github.com/felixd/felixd/shardactor/groupcore"
+	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// A member that comes back on another connection gets what it held at once, as another delivery, and nobody else does meanwhile.
+//
+// matrix I23; field case QUE-11 (a return under the old name)
+func TestI23_AMemberThatReturnsTakesItsOwnBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.start(vfs.NewMem())
+	first, other := s.connect(), s.connect()
+	first.publish(numbered(20)...)
+	mine := client.GroupPollOptions{Visibility: hour, Member: "first"}
+	same(t, "before", first.take(10, mine), upTo(0, 10))
+	first.leave()
+	rest := other.take(10, client.GroupPollOptions{Visibility: hour, Member: "other"})
+	same(t, "the other's", rest, upTo(10, 20))
+	mine.Reclaim = true
+	again := s.connect()
+	got := again.take(10, mine)
+	same(t, "taken back", got, upTo(0, 10))
+	attempts(t, got, 2)
+	if more := other.poll(client.GroupPollOptions{Max: 10, Member: "other"}); len(more) > 0 {
+		t.Errorf("the other got %d", more[0].Offset)
+	}
+	again.ack(got...)
+	other.ack(rest...)
+	other.drained()
+}
+
+// slack is how much later than it has to a record may come.
+const slack = 250 * time.Millisecond
+
+// A worker takes fifty and does nothing more: it closes its connection in order, is silent, or lets go of its client. Each of the fifty comes
+// to another once its visibility is over, and not sooner.
+//
+// matrix I3; field case QUE-11 (a clean leave, silence); mission 264
+func TestQUE11_WorkOfAWorkerThatLeavesComesAfterItsVisibility(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(worker){"in order": worker.leave, "in silence": func(worker) {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const visible = 400 * time.Millisecond
+			s := newSite(t, func(o *groupcore.Options) { o.BackOff = nil })
+			s.start(vfs.NewMem())
+			w, other := s.connect(), s.connect()
+			w.publish(numbered(50)...)
+			began := time.Now()
+			held := w.poll(client.GroupPollOptions{Max: 50, Visibility: visible})
+			came := time.Now()
+			same(t, "taken", held, upTo(0, 50))
+			leave(w)
+			got := other.take(1, client.GroupPollOptions{Visibility: hour})
+			if after := time.Since(began); after < visible {
+				t.Errorf("the first came %v after the poll, and its visibility is %v", after, visible)
+			}
+			if after := time.Since(came); after > visible+lag() {
+				t.Errorf("the first came %v after it was taken, and its visibility is %v", after, visible)
+			}
+			got = append(got, other.take(49, client.GroupPollOptions{Visibility: hour})...)
+			same(t, "what comes", got, upTo(0, 50))
+			attempts(t, got, 2)
+			other.ack(got...)
+			other.drained()
+		})
+	}
+}
+
+// A worker holds as many as it takes at a time and is frozen. Another one works off all others meanwhile, and those ten once their visibility
+// is over. When the first wakes up, it can give nothing back and prolong nothing; its ack of a record that is finished changes nothing.
+//
+// matrix I4, matrix I5; field case QUE-08 (a late ack settles, see there)
+func TestQUE08_AFrozenWorkerHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	const records, most, visible = 1000, 10, time.Second
+	s := newSite(t, nil)
+	s.start(vfs.NewMem())
+	frozen, w := s.connect(), s.connect()
+	for n := 0; n < records; n += 100 {
+		frozen.publish(numbered(100)...)
+	}
+	held := frozen.poll(client.GroupPollOptions{Max: most, Visibility: visible})
+	same(t, "the frozen worker's", held, upTo(0, most))
+	began := time.Now()
+	c := w.consume(client.ConsumeOptions{Concurrency: most, MaxInHand: most})
+	for n := range records - most {
+		if m := c.next(); m.Offset < most && time.Since(began) < visible {
+			t.Fatalf("%d is the frozen worker's, and came as number %d", m.Offset, n)
+		}
+	}
+	var late []client.Message
+	for range most {
+		m := c.next()
+		if m.Attempts != 2 || m.Offset >= most {
+			t.Errorf("%d came as delivery %d", m.Offset, m.Attempts)
+		}
+		late = append(late, m)
+	}
+	same(t, "the frozen worker's, to the other", late, upTo(0, most))
+	c.stop()
+	for i, m := range held {
+		switch i % 3 {
+		case 0:
+			stale(t, "nack", frozen.tryNack(m, 0))
+		case 1:
+			stale(t, "extend", frozen.tryExtend(m, time.Minute))
+		default:
+			if err := frozen.tryAck(m.Offset); err != nil {
+				t.Errorf("a late ack of a finished record: %v", err)
+			}
+		}
+	}
+	w.drained()
+}
+
+// Everything is in a worker's hands when the broker is killed, or cut off from power: all of it comes again, as its second delivery.
+//
+// field case QUE-10, matrix L12 (as amended: the number of a delivery outlives its broker); mission 264
+func TestQUE10_WorkInHandAtACrashComesAgain(t *testing.T) {
+	t.Parallel()
+	for name, end := range ends() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			records := 1000
+			if testkit.Raced {
+				records = 250
+			}
+			s := newSite(t, nil)
+			b := s.start(vfs.NewMem())
+			w := s.connect()
+			for n := 0; n < records; n += 250 {
+				w.publish(numbered(250)...)
+			}
+			held, settled := w.take(records, client.GroupPollOptions{}), 0
+			if name == "a power cut" { // the numbers of deliveries are written with the poll, and not waited for; with the ack they are
+				w.ack(held[0])
+				settled = 1
+			}
+			s.start(b.crash(end))
+			w = s.connect()
+			began := time.Now()
+			got := w.take(records-settled, client.GroupPollOptions{Visibility: hour})
+			same(t, "again", got, upTo(held[settled].Offset, id.Offset(records)))
+			attempts(t, got, 2)
+			if took := time.Since(began); took > 30*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if i := w.info(); i.InFlight != uint64(records-settled) || i.Owed != 0 {
+				t.Errorf("%+v", i)
+			}
+		})
+	}
+}
