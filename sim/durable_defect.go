@@ -33,7 +33,9 @@ func (f forgetful) Open(name string, write bool) (vfs.File, error) {
 func (f forgetful) file(name string) func(vfs.File, error) (vfs.File, error) {
 	return func(file vfs.File, err error) (vfs.File, error) {
 		cache := strings.HasPrefix(name, segment.Cache.Root()+"/") || strings.HasPrefix(name, segment.Counters.Root()+"/")
-		if err != nil || f.defect != AckBeforeSync && !(f.defect == CacheSyncSkipped && cache) || !strings.HasSuffix(name, ".log") && path.Base(name) != segment.MarkName {
+		group := strings.HasPrefix(name, segment.Groups.Root()+"/") || strings.HasPrefix(name, segment.DeadLetters.Root()+"/")
+		forgets := f.defect == AckBeforeSync || f.defect == CacheSyncSkipped && cache || f.defect == GroupSyncSkipped && group
+		if err != nil || !forgets || !strings.HasSuffix(name, ".log") && path.Base(name) != segment.MarkName {
 			return file, err
 		}
 		return unsynced{file}, nil

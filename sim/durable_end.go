@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,7 +23,8 @@ func (r *drun) stop() error {
 		}
 	}
 	n.node.System.StopAll()
-	if err := r.await("every actor has stopped and every job has ended", time.Minute, func() bool { return len(n.node.System.Live()) == 0 && n.exec.open == 0 }); err != nil {
+	ended := func() bool { return len(n.node.System.Live()) == 0 && n.exec.open == 0 && !r.pumping(n) }
+	if err := r.await("every actor has stopped, and every job and every pump has ended", time.Minute, ended); err != nil {
 		return fmt.Errorf("%w; %d jobs", err, n.exec.open)
 	}
 	r.collect(n)
@@ -40,6 +43,11 @@ func (r *drun) stop() error {
 	return nil
 }
 
+// pumping reports whether a pump of a node has something left to do, if only to see that it is over.
+func (r *drun) pumping(n *dnode) bool {
+	return slices.ContainsFunc(r.world.Alive(), func(name string) bool { return strings.HasPrefix(name, n.at.name+"/pump") })
+}
+
 // lookAgain starts the node once more, over what a power cut after the stop leaves: everything is there, whatever the mode.
 func (r *drun) lookAgain() error {
 	n := r.node
@@ -56,6 +64,9 @@ func (r *drun) lookAgain() error {
 	}
 	if r.audits != 0 {
 		return fmt.Errorf("%d shards were not read after the stop", r.audits)
+	}
+	if err := r.stillSettled(); err != nil {
+		return err
 	}
 	r.finished = true
 	r.abandon(r.node)

@@ -70,6 +70,27 @@ const (
 	dmarkWatchLagged
 	dmarkInMemory
 	dmarkCacheAudit
+	dmarkHanded
+	dmarkRedelivered
+	dmarkSettled
+	dmarkLateAck
+	dmarkNacked
+	dmarkExtended
+	dmarkLateRefused
+	dmarkLapsed
+	dmarkReclaimed
+	dmarkPollWoken
+	dmarkDead
+	dmarkGivenUp
+	dmarkRedriven
+	dmarkDiscarded
+	dmarkSought
+	dmarkGroupFailed
+	dmarkGroupPoisoned
+	dmarkGroupCompacted
+	dmarkGroupAgain
+	dmarkGroupLost
+	dmarkDrained
 
 	dmarkCount
 )
@@ -89,6 +110,10 @@ var dmarkNames = [dmarkCount]string{
 	"a conditional write was not applied", "a conditional write waited for another", "a cache write failed with its log, or was void", "a counter was added to",
 	"a cache was compacted", "counters were compacted", "a compaction copied entries", "a change was watched", "a watch began with current values",
 	"a watch resumed", "a watch began anew", "a watch lagged", "a cache in memory refused what takes a log", "every key read after a start",
+	"a record handed out", "a record handed out again", "a settlement acknowledged", "a late settlement acknowledged", "a delivery given back", "a delivery prolonged",
+	"a late nack or extend refused", "a claim lapsed", "a member took back what it held", "a waiting poll woken by a publish", "a record given up on", "given up on because somebody asked",
+	"a dead letter redriven", "a dead letter discarded", "the group was moved", "the outcome of a group request unknown", "the logs of groups could not be used before a restart", "a log of groups was compacted",
+	"an idle group brought up again", "a power cut took what a group had handed out", "a shard of the group drained",
 }
 
 // String says in words what was reached.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -41,8 +42,10 @@ type dnode struct {
 
 	counted *disklog.Counters
 
-	spoiled   []*spoiled // with a defect in caches
-	compacted int        // compactions since they looked
+	spoiled   []*spoiled                        // with a defect in caches
+	compacted int                               // compactions since they looked
+	groups    []string                          // paths of those that ran
+	added     map[*shardactor.GroupRequest]bool // by a defect; never iterated
 }
 
 // startNode starts the node over the present image.
@@ -77,6 +80,9 @@ func (r *drun) startNode() error {
 	if c := &r.plan.Cache; c.On {
 		disk.InlineBytes, disk.CompactionRate, disk.Rand = c.Inline, c.Rate, chance.Uint64
 	}
+	if g := &r.plan.Group; g.On {
+		disk.Groups, disk.Rand = g.settings(r.plan.Defect), chance.Uint64
+	}
 	options := node.Options{
 		Clock: clock, Events: devents{n}, Logger: slog.New(slog.DiscardHandler), Registerer: prometheus.NewRegistry(), Rand: chance.Uint64,
 		ProducerIDs: chance.Uint64, Executors: 1 + chance.IntN(4), Scheduler: n.scheduler(name), Runtime: druntime{n}, Limits: r.plan.Limits,
@@ -85,11 +91,15 @@ func (r *drun) startNode() error {
 	if r.plan.Cache.On && r.plan.Defect.cacheShards() {
 		options.WrapShard = n.spoil
 	}
+	if r.plan.Group.On && r.plan.Defect.groupShards() {
+		options.WrapShard = n.spoilGroups
+	}
 	n.node, err = node.New(options)
 	if err != nil {
 		return err
 	}
 	r.node = n
+	r.groupLives("")
 	if r.lives > 1 && r.world.Rand().IntN(2) == 0 {
 		r.raiseGenerations()
 	}
@@ -182,6 +192,7 @@ func (e devents) Emit(x actors.Event) {
 	if e.n.life.Over() {
 		return // what pumps do on their way out of a life that has ended
 	}
+	e.groupLives(x)
 	switch x.EventName() {
 	case "shard_poisoned":
 		e.n.poison = true
@@ -202,6 +213,10 @@ func (e devents) Emit(x actors.Event) {
 	case "shard_open_failed":
 		r.marks.hit(dmarkOpenFailed)
 		r.world.Note("%v", x.Attrs())
+		if strings.Contains(attr(x, "error"), "restart to recover") { // of the groups' logs: the stream goes on
+			e.n.poison = true
+			r.marks.hit(dmarkGroupPoisoned)
+		}
 	case "log_read_failed":
 		r.marks.hit(dmarkReadFailed)
 		r.world.Note("%v", x.Attrs())
@@ -217,12 +232,25 @@ func (e devents) Emit(x actors.Event) {
 	}
 }
 
+// groupLives notes what may have ended the groups of a shard, and their claims with them.
+func (e devents) groupLives(x actors.Event) {
+	switch x.EventName() {
+	case "shard_poisoned", "shard_role_changed", "shard_restarted", "shard_quarantined", "shard_open_failed":
+		e.n.run.groupLives(attr(x, "name"))
+	case "group_failed":
+		e.n.run.failf("%s: %v", e.n.at.name, x.Attrs())
+	}
+}
+
 func (e devents) compacted(x actors.Event) {
 	m := &e.n.run.marks
 	e.n.run.world.Note("%v", x.Attrs())
 	switch {
 	case attr(x, "error") != "":
 		return
+	case attr(x, "log") == segment.Groups.String():
+		m.hit(dmarkGroupCompacted)
+	case attr(x, "log") == segment.DeadLetters.String():
 	case attr(x, "log") == segment.Counters.String():
 		m.hit(dmarkSumsCompacted)
 	default:

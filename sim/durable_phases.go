@@ -50,6 +50,7 @@ func (r *drun) rage() error {
 		}
 	}
 	r.useCaches()
+	r.useGroup()
 	if r.plan.trims() { // somebody comes for the first record when it may be gone
 		for _, s := range r.book.shards {
 			c := r.newClient()

@@ -24,6 +24,7 @@ type DurablePlan struct {
 	Disk     diskPlan
 	Defect   Defect
 	Cache    cachePlan
+	Group    groupPlan
 }
 
 // diskPlan is how the node keeps its streams.
@@ -60,10 +61,25 @@ const (
 	AddsTwice
 	// WatchSkips has a watch that resumes begin one record late.
 	WatchSkips
+	// GroupSyncSkipped is AckBeforeSync for the logs of groups alone.
+	GroupSyncSkipped
+	// ClaimsEndEarly has claims end after a quarter of their time.
+	ClaimsEndEarly
+	// AnyNackCounts has a nack end whichever delivery stands.
+	AnyNackCounts
+	// RedriveForgets has a redrive forget the dead letter.
+	RedriveForgets
+	// SettlesTheNextToo has a settlement finish the record behind it, too.
+	SettlesTheNextToo
+	// OneAttemptMore has records handed out once more than they may be.
+	OneAttemptMore
 )
 
 // cacheShards says that a defect is in the shards of caches, and their readers.
-func (d Defect) cacheShards() bool { return d >= AnsweredBeforeDurable }
+func (d Defect) cacheShards() bool { return d >= AnsweredBeforeDurable && d <= WatchSkips }
+
+// groupShards says that a defect is in what groups are asked.
+func (d Defect) groupShards() bool { return d > GroupSyncSkipped }
 
 // weak says that what is acknowledged may be lost with the power.
 func (p *DurablePlan) weak() bool { return p.Disk.Options.Fsync != disklog.OnCommit }
@@ -96,6 +112,9 @@ func NewDurablePlan(seed uint64) DurablePlan {
 		if p.Cache.Tight {
 			p.Limits.WindowBytes, p.Limits.Delivery.CapacityMax = 4<<10, max(4, p.Limits.Delivery.Capacity)
 		}
+	}
+	if p.Group = newGroupPlan(seed); p.Group.On {
+		p.Requests = (p.Requests + 1) / 2
 	}
 	return p
 }

@@ -27,6 +27,7 @@ type drun struct {
 	chaos     dchaos
 	book      *book
 	caches    *cacheBook   // nil in a world without
+	groups    *groupBook   // nil in a world without
 	wall      *simrt.Clock // what the nodes' clocks show
 
 	clients   int
@@ -89,6 +90,9 @@ func RunDurable(plan DurablePlan, trace func(simrt.Line)) DurableResult {
 	if plan.Cache.On {
 		r.caches = newCacheBook(r)
 	}
+	if plan.Group.On {
+		r.groups = newGroupBook(r)
+	}
 	r.chaos = dchaos{run: r, left: plan.Faults, next: 100}
 	err := r.protected()
 	if r.node != nil {
@@ -118,6 +122,7 @@ func (r *drun) fail(who string, err error) {
 func (r *drun) afterStep() error {
 	if n := r.node; n != nil {
 		n.spoilReaders()
+		n.sawGroup(r.world.Running())
 		if n.leaves && n.blow == nil {
 			r.endedInOrder(n)
 		}
@@ -143,6 +148,7 @@ func (r *drun) letIn(n *dnode) {
 			x.ahead = x.ahead || x.next > x.shard.end
 		}
 		r.cachesLost()
+		r.groupsLost()
 	}
 	r.lost = false
 	r.fail(n.at.name, n.listen())
@@ -159,7 +165,7 @@ func (r *drun) protected() (err error) {
 		name string
 		do   func() error
 	}{
-		{"start", r.start}, {"rage", r.rage}, {"calm down", r.calmDown}, {"probe", r.probe}, {"settle", r.settle}, {"stop", r.stop}, {"look again", r.lookAgain},
+		{"start", r.start}, {"rage", r.rage}, {"calm down", r.calmDown}, {"probe", r.probe}, {"settle", r.settle}, {"drain", r.drain}, {"stop", r.stop}, {"look again", r.lookAgain},
 	} {
 		if err := phase.do(); err != nil {
 			return fmt.Errorf("durable seed %d, step %d, life %d, %s: %w", r.plan.Seed, r.world.Steps(), r.lives, phase.name, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -128,5 +129,33 @@ func TestADurableTraceTellsTheStoryAndChangesNothing(t *testing.T) {
 	}
 	if quiet := RunDurable(NewDurablePlan(3), nil).String(); !strings.HasSuffix(strings.TrimSpace(told.String()), quiet) {
 		t.Errorf("watching changes what happens: without, it is %s", quiet)
+	}
+}
+
+// The same of groups.
+func TestTheCheckersFindAGroupThatIsBroken(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		defect Defect
+		found  string // what is to be found of it
+	}{
+		{"syncs of its logs are forgotten", GroupSyncSkipped, "settlement was acknowledged|no dead letter any more|is known to be noted"}, {"claims end early", ClaimsEndEarly, "stands until"},
+		{"a late nack counts", AnyNackCounts, "did not stand any more"}, {"a redrive forgets the record", RedriveForgets, "nobody did that"},
+		{"a settlement finishes the next record, too", SettlesTheNextToo, "finished"}, {"one attempt more than the limit", OneAttemptMore, "are the most"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			most, found := uint64(400), regexp.MustCompile(c.found)
+			for seed := uint64(2); seed <= most; seed += groupWorlds {
+				plan := NewDurablePlan(seed)
+				if plan.Defect, plan.Faults = c.defect, 10; plan.weak() || plan.Group.Long {
+					continue
+				}
+				if r := RunDurable(plan, nil); r.Err != nil && found.MatchString(r.Err.Error()) {
+					t.Logf("found by seed %d: %.300v", r.Seed, r.Err)
+					return
+				}
+			}
+			t.Fatalf("the worlds up to %d have such groups, and no checker has noticed", most)
+		})
 	}
 }

@@ -5,7 +5,7 @@
 //	go run ./sim -seed 42 -keep why  writes sim/testdata/seeds/42.txt, which every test run plays again
 //
 // With -durable the worlds are those of one node with a disk, which is killed, loses its power and finds its disk full or broken; a
-// third of them have caches beside their streams. What is kept of them lies in sim/testdata/durable.
+// third of them have caches beside their streams, another third a consumer group. What is kept of them lies in sim/testdata/durable.
 //
 // The same seed gives the same story, down to the last byte; the hash at the end proves it. It exits with 1 when a seed fails.
 package main
