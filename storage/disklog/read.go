@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	iofs "io/fs"
 	"sort"
 
@@ -91,10 +92,14 @@ func (r *reading) segment() (more bool, err error) {
 		if err == nil {
 			return true, nil
 		}
-		if !isCorruption(err) && !errors.Is(err, iofs.ErrNotExist) {
+		if !isCorruption(err) && !errors.Is(err, iofs.ErrNotExist) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			return false, err
 		}
 		_, now, gone := r.log.view(r.from)
+		if gone == nil && now == cuts { // a file may have taken the place of the one that was meant, and not be told of yet
+			r.log.settled()
+			_, now, gone = r.log.view(r.from)
+		}
 		if gone != nil {
 			return false, gone
 		}
@@ -105,6 +110,12 @@ func (r *reading) segment() (more bool, err error) {
 			return false, err
 		}
 	}
+}
+
+// settled waits until no file of the log is being replaced or removed.
+func (l *Log) settled() {
+	l.maint.Lock()
+	defer l.maint.Unlock()
 }
 
 func (r *reading) pages(m *segmentMeta) error {

@@ -129,7 +129,7 @@ func TestQUE13_AFullDiskLosesNoDeadLetter(t *testing.T) {
 		return i.DeadLetters == 3 && i.Committed == i.Tail // the latter once it is durable
 	})
 	w.drained(0, 1, 2)
-	b = s.start(b.crash(unplugged))
+	s.start(b.crash(unplugged))
 	s.connect().drained(0, 1, 2)
 }
 
