@@ -118,6 +118,8 @@ type Group struct {
 type groupOptions struct {
 	core    groupcore.Options
 	loaded  *groupcore.State
+	cut     bool      // the log had lost what the notes of the group speak of, and ended at end
+	end     id.Offset // if cut
 	ends    *logEnds
 	hungry  *atomic.Bool // polls wait: the shard is to tell when the log goes on
 	inbox   *groupInbox
@@ -136,6 +138,10 @@ func (g *Group) Receive(t *actors.Turn) {
 		g.started = now
 		ref := actors.RefOf[groupMessage](t)
 		g.known, g.base = g.ends()
+		if end := g.opts.end; g.opts.cut { // what is there above it is news to this group
+			g.known = groupcore.Tail{End: end, Committed: min(g.known.Committed, end)}
+			g.base = min(g.base, end)
+		}
 		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known})
 		g.opts.loaded = nil
 		g.opts.metrics.Active.Inc()
@@ -197,6 +203,9 @@ func (g *Group) dropUnused() {
 
 func (g *Group) ends() (groupcore.Tail, id.Offset) {
 	e := g.opts.ends
+	if g.opts.cut { // it may be brought up before the shard has said that so much is there
+		return groupcore.Tail{End: max(g.opts.end, id.Offset(e.end.Load())), Committed: id.Offset(e.committed.Load())}, id.Offset(e.base.Load())
+	}
 	return groupcore.Tail{End: id.Offset(e.end.Load()), Committed: id.Offset(e.committed.Load())}, id.Offset(e.base.Load())
 }
 

@@ -11,7 +11,9 @@ import (
 
 // A group that is asked in the very turn in which it has been idle for long enough holds claims again: it is not let go.
 func TestAGroupThatIsAskedWhenItIsIdleKeepsItsClaims(t *testing.T) {
-	d := newDiskWorld(t, vfs.NewMem())
+	settings := DefaultGroupSettings()
+	settings.Options.IdleAfter = 2 * time.Second
+	d := newDiskWorld(t, vfs.NewMem(), func(s *diskSetup) { s.disk.Groups = settings })
 	h := d.streamShard("jobs")
 	send(t, h, message("a"))
 	w := newWorker(t, h, "workers", 1)
@@ -26,10 +28,10 @@ func TestAGroupThatIsAskedWhenItIsIdleKeepsItsClaims(t *testing.T) {
 	if err != nil || path == "" {
 		t.Fatalf("no group runs: %v", err)
 	}
-	if err := d.sys.Faults().Pause(path, time.Hour); err != nil {
+	if err := d.sys.Faults().Pause(path, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	d.clock.Advance(groupcore.DefaultOptions("").IdleAfter + time.Minute)
+	d.clock.Advance(3 * time.Second)
 	m := &GroupRequest{Group: "workers", In: &groupcore.Poll{Conn: 1, Max: 10}}
 	m.To(w, 1)
 	if err := h.Ref.TrySend(m, Size(m)); err != nil {

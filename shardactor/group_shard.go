@@ -48,6 +48,7 @@ type groups struct {
 	waiting  []*GroupRequest // for the logs to be opened
 	next     uint64
 	stopped  *wire.Refusal // the shard ends
+	lost     lostTail
 }
 
 // groupChild is a group that runs.
@@ -160,6 +161,9 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wi
 	c := &groupChild{name: name}
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, shard: shard, metrics: g.metrics}
 	o.core.Group = name
+	if g.lost.takes(name) {
+		o.cut, o.end = true, g.lost.end
+	}
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
@@ -267,6 +271,7 @@ func (g *groups) advance() {
 
 // opened passes on what waited for the logs, or refuses it.
 func (g *groups) opened(t *actors.Turn, shard Ref) {
+	g.correctLost(t, shard)
 	logs := g.disk.groups
 	if logs == nil || len(g.waiting) == 0 || !logs.open() && logs.failed == nil {
 		return
@@ -321,6 +326,7 @@ func (s *Shard) stopGroups() {
 // trimmed shows groups where the log begins.
 func (g *groups) trimmed(log *durable.Log) {
 	if log != nil {
+		g.lost.begins(log)
 		oldest, _ := log.Bounds()
 		g.ends.base.Store(uint64(oldest))
 	}

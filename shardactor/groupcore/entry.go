@@ -48,6 +48,19 @@ type Entry struct {
 	Owed     bool      // of a dead letter: it is handed out again
 }
 
+// Reach is the end of the records that an entry says something of: one past the last of them.
+func (e *Entry) Reach() id.Offset {
+	switch e.Kind {
+	case KindPosition:
+		return e.Cursor
+	case KindRange:
+		return e.End
+	case KindRun:
+		return e.Offset.Add(uint64(e.Count))
+	}
+	return e.Offset + 1
+}
+
 // MaxGroupBytes bounds the name of a group: its length is one byte of the key.
 const MaxGroupBytes = wire.MaxNameBytes
 
