@@ -221,3 +221,50 @@ func TestADeletedStreamTakesItsGroupsAlong(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 }
+
+func TestTheNamesOfGroupsAreThoseThatHaveAPosition(t *testing.T) {
+	mem := vfs.NewMem()
+	names := func(h *Handle, most int) []string {
+		t.Helper()
+		told := make(chan []string, 1)
+		m := &GroupNames{Max: most, Done: func(list []string, f *wire.Refusal) {
+			if f != nil {
+				t.Error(f)
+			}
+			told <- list
+		}}
+		if err := h.Ref.TrySend(m, Size(m)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case list := <-told:
+			return list
+		case <-time.After(10 * time.Second):
+			t.Fatal("not told")
+		}
+		return nil
+	}
+	d := newDiskWorld(t, mem)
+	h := d.streamShard("jobs")
+	if got := names(h, 10); len(got) != 0 {
+		t.Fatalf("%q before there is any", got)
+	}
+	send(t, h, message("x"))
+	for _, name := range []string{"b", "a", "c"} {
+		w := newWorker(t, h, name, 1)
+		w.poll(1)
+		w.ack(0)
+	}
+	if got := names(h, 10); fmt.Sprint(got) != "[a b c]" {
+		t.Fatalf("%q", got)
+	}
+	if got := names(h, 2); fmt.Sprint(got) != "[a b]" {
+		t.Fatalf("%q", got)
+	}
+	if a := newWorker(t, h, "b", 1).do(groupcore.Remove{}); !a.Existed {
+		t.Fatalf("%+v", a)
+	}
+	if got := names(h, 10); fmt.Sprint(got) != "[a c]" {
+		t.Fatalf("%q after one was removed", got)
+	}
+}

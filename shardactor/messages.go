@@ -181,6 +181,8 @@ func Size(m Message) int {
 		return reading.RecordSize(reading.OpDelete, len(m.Key), 0) + batch.Overhead
 	case *GroupRequest:
 		return len(m.Group) + groupRequestBytes
+	case *GroupNames:
+		return groupRequestBytes
 	case *GroupGone:
 		return len(m.Group) + groupRequestBytes
 	case *CounterAdd:

@@ -32,6 +32,7 @@ type right struct{ serving atomic.Bool }
 //	CounterAdd       Session          one Answer with the sum
 //	GroupRequest     Session          passed on to its Group
 //	GroupGone        Session          passed on to its Group
+//	GroupNames       the node         Done is called with the names
 //	groupWrite       Group            one Answer when it is durable
 //	groupIdle        Group            it is stopped, unless it was asked something meanwhile
 //	roomMade         its log          answers that waited for a reader leave, under the policy block
@@ -232,6 +233,10 @@ func (s *Shard) translate(t *actors.Turn, m any, at shardcore.At) shardcore.Inpu
 	case *groupIdle:
 		s.busy = nil
 		s.groups.idle(m)
+		return nil
+	case *GroupNames:
+		s.busy = nil
+		s.groupNames(m)
 		return nil
 	case *GroupGone:
 		s.busy = nil

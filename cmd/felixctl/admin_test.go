@@ -65,6 +65,8 @@ func (p *controlPlane) serve(w http.ResponseWriter, r *http.Request) {
 		p.create(w, r, collection)
 	case r.Method == http.MethodGet && !one:
 		p.list(w, r, collection)
+	case strings.HasSuffix(rest, "/groups") && p.records[strings.TrimSuffix(rest, "/groups")] != nil:
+		answer(w, http.StatusOK, `{"items":[{"group":"billing"},{"group":"two words"}]}`)
 	case p.records[rest] == nil:
 		answer(w, http.StatusNotFound, fmt.Sprintf(`{"code":"not_found","message":"%s does not exist"}`, name))
 	case r.Method == http.MethodDelete:
@@ -162,6 +164,15 @@ func TestStreamsAreCreatedListedShownAndRemoved(t *testing.T) {
 	wantText(t, c.input("y\n").onTerminal().run(exitOK, "stream", "rm", "s1"), "removed stream default/s1\n")
 	c.run(exitNotFound, "stream", "info", "s1")
 	c.run(exitNotFound, "stream", "rm", "s1", "--yes")
+}
+
+func TestGroupsOfAStreamAreListed(t *testing.T) {
+	b := newBroker(t)
+	c := newCLI(t).at(b, newControlPlane(t, b).URL)
+	c.run(exitOK, "stream", "create", "jobs", "--durable")
+	wantText(t, c.run(exitOK, "group", "ls", "jobs"), `{"items":[{"group":"billing"},{"group":"two words"}]}`+"\n")
+	wantContains(t, c.onTerminal().run(exitOK, "group", "ls", "jobs"), "GROUP", "billing", "two words")
+	c.run(exitNotFound, "group", "ls", "none")
 }
 
 func TestListingElsewhereIsJSONWithEveryPageAndEveryField(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 
 func (a *app) groupCommand() *cobra.Command {
 	c := group("group", "Work on a durable stream as a queue: poll, settle, watch the lag, run a command per record",
-		a.groupWorkCommand(), a.groupPollCommand(), a.groupAckCommand(), a.groupNackCommand(), a.groupInfoCommand(), a.groupLagCommand(),
+		a.groupLsCommand(), a.groupWorkCommand(), a.groupPollCommand(), a.groupAckCommand(), a.groupNackCommand(), a.groupInfoCommand(), a.groupLagCommand(),
 		a.groupDeadLettersCommand(), a.groupRedriveCommand(), a.groupDiscardCommand(), a.groupSeekCommand(), a.groupRmCommand())
 	c.Long = `A group of workers shares the records of a durable stream: each record is claimed by one of them, until it is acked, given
 back, or given up. A group has a position of its own on each shard, so several groups of a stream do not see each other.
 
-The first poll creates a group, at the oldest record there is; seek --if-new chooses another place. There is no list of
-groups: a broker tells about a group whose name it is given, and has no request that tells the names.
+The first poll creates a group, at the oldest record there is; seek --if-new chooses another place. ls asks the control
+plane for the names; everything else asks the brokers.
 
 An OFFSET is a number, or SHARD/OFFSET as poll and dead-letters show it. A number alone needs --shard where the stream has
 several shards.`

@@ -352,7 +352,7 @@ func (d *daemon) startAPI(context.Context) error {
 			return &api.Unready{Reason: reason, Message: "the daemon is shutting down"}
 		}
 		return nil
-	}, Hosted: d.awaitHosted}
+	}, Hosted: d.awaitHosted, Groups: d.groups}
 	if o.DurableSupported {
 		o.FsyncMode = d.config.Durable.Fsync.String()
 	}

@@ -49,3 +49,8 @@ func (d *daemon) hosted(n route.Name) bool {
 	}
 	return true
 }
+
+// groups tells the names of the consumer groups of a stream.
+func (d *daemon) groups(ctx context.Context, stream model.ResourceName, most int) ([]string, error) {
+	return d.node.Groups(ctx, route.Name{Kind: route.Stream, Tenant: stream.Tenant, Namespace: stream.Namespace, Name: stream.Name}, most)
+}

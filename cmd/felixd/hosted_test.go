@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/felixd/felixd/client"
 )
 
 // Whoever was told that a stream or cache was created can use it at once, however long the disk takes to make its logs.
@@ -20,6 +22,12 @@ func TestWhatWasCreatedCanBeUsedAtOnce(t *testing.T) {
 		if err := c.CachePut(t.Context(), "default", name, "k", []byte("v"), time.Hour); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if _, err := c.GroupSeek(t.Context(), "default", "made0", 0, "workers", client.Earliest(), client.GroupSeekOptions{IfNew: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.must(t, "GET", devStreamsPath+"/made0/groups", ""); got != `{"items":[{"group":"workers"}]}`+"\n" && got != `{"items":[{"group":"workers"}]}` {
+		t.Errorf("groups: %s", got)
 	}
 	if code := r.stop(t); code != exitOK {
 		t.Errorf("exit code %d", code)

@@ -48,6 +48,9 @@ type Options struct {
 	// Hosted, when not nil, waits until the brokers serve what was created, so that it can be used at once; for a bounded time, after which
 	// the answer says no less that it was created.
 	Hosted func(ctx context.Context, kind model.ResourceKind, name model.ResourceName)
+	// Groups tells the names of the consumer groups of a stream, at most so many, in their order; nil: there are none to be told. Its error is
+	// answered as one of the brokers.
+	Groups func(ctx context.Context, stream model.ResourceName, most int) ([]string, error)
 	// Ready says what keeps this instance from serving, nil when nothing does. It must answer within a second or so, and
 	// draining comes before anything else. A nil Ready means always ready.
 	Ready func() *Unready

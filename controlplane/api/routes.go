@@ -33,6 +33,7 @@ func (a *api) routes() http.Handler {
 	add(namespace+"/streams", method{http.MethodGet, a.listStreams}, method{http.MethodPost, a.createStream})
 	add(namespace+"/streams/{stream}", method{http.MethodGet, a.getStream}, method{http.MethodPatch, a.patchStream},
 		method{http.MethodDelete, a.deleteStream})
+	add(namespace+"/streams/{stream}/groups", method{http.MethodGet, a.listGroups})
 	add(namespace+"/caches", method{http.MethodGet, a.listCaches}, method{http.MethodPost, a.createCache})
 	add(namespace+"/caches/{cache}", method{http.MethodGet, a.getCache}, method{http.MethodPatch, a.patchCache},
 		method{http.MethodDelete, a.deleteCache})
