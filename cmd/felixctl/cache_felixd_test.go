@@ -53,7 +53,8 @@ func TestCachesOfAFelixdAreConditionalWatchedCountedAndSurviveItsRestart(t *test
 	c.run(exitRefused, "counter", "add", "memory", "visits")
 	c.run(exitRefused, "cache", "watch", "memory")
 	wantContains(t, c.run(exitOK, "cache", "watch", "logged", "--key", "k", "--from", "0", "--count", "3"), `"event":"put","key":"k","value":"one"`, `"value":"two"`, `"event":"delete"`)
-	wantContains(t, c.run(exitOK, "cache", "watch", "logged", "--retained", "--count", "1"), `"event":"snapshot","count":0}`, `"event":"current","key":"stays"`)
+	wantContains(t, c.run(exitOK, "cache", "watch", "logged", "--retained", "--count", "1"), `"event":"snapshot","count":1}`, `"event":"current","key":"stays"`)
+	wantContains(t, c.run(exitOK, "cache", "watch", "logged", "--key", "stays", "--retained", "--count", "1"), `"event":"snapshot","count":1}`)
 	stop()
 
 	defer start()()

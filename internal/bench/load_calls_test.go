@@ -42,8 +42,8 @@ func TestCallsAreCountedOncePerAnswer(t *testing.T) {
 	if r.Sent != a.calls+b.calls || r.Refused != b.calls/2 || r.FirstRefusal != "overloaded" || r.Records == 0 || r.Records > a.calls+(b.calls+1)/2 {
 		t.Fatalf("%d and %d calls; the result says %+v", a.calls, b.calls, r)
 	}
-	if r.Latency.Count > r.Records+2 {
-		t.Fatalf("%d latencies of %d answers", r.Latency.Count, r.Records)
+	if answers := a.calls + (b.calls+1)/2; r.Latency.Count == 0 || r.Latency.Count > answers { // the ends of what is counted and timed are not the same instant
+		t.Fatalf("%d latencies of %d answers", r.Latency.Count, answers)
 	}
 }
 
