@@ -173,6 +173,7 @@ func TestGroupsOfAStreamAreListed(t *testing.T) {
 	wantText(t, c.run(exitOK, "group", "ls", "jobs"), `{"items":[{"group":"billing"},{"group":"two words"}]}`+"\n")
 	wantContains(t, c.onTerminal().run(exitOK, "group", "ls", "jobs"), "GROUP", "billing", "two words")
 	c.run(exitNotFound, "group", "ls", "none")
+	wantContains(t, c.run(exitOK, "__complete", "group", "ls", ""), "jobs\n")
 }
 
 func TestListingElsewhereIsJSONWithEveryPageAndEveryField(t *testing.T) {

@@ -254,7 +254,7 @@ func TestMistakesAboutGroupsAreToldBeforeAnythingIsAsked(t *testing.T) {
 		{[]string{"work", "s", "g", "--exec", "x", "--visibility", "1ms"}, "--visibility is 1ms"},
 		{[]string{"work", "s", "g", "--exec", "x", "--timeout", "-1s"}, "--timeout, --retry-delay and --idle"},
 		{[]string{"work", "s", "g", "--exec", "x", "--stop-timeout", "0s"}, "--stop-timeout is 0s"},
-		{[]string{"ls"}, `unknown command "ls"`},
+		{[]string{"ls"}, "accepts 1 arg(s)"},
 		{[]string{}, "felixctl group needs one of its commands"},
 	} {
 		before := len(c.stderr.String())
@@ -263,8 +263,8 @@ func TestMistakesAboutGroupsAreToldBeforeAnythingIsAsked(t *testing.T) {
 	}
 }
 
-func TestHelpOfGroupSaysThatThereIsNoList(t *testing.T) {
-	wantContains(t, newCLI(t).run(exitOK, "group", "--help"), "There is no list of\ngroups", "work ", "dead-letters ", "redrive ")
+func TestHelpOfGroupSaysWhoTellsTheNames(t *testing.T) {
+	wantContains(t, newCLI(t).run(exitOK, "group", "--help"), "ls asks the control\nplane for the names", "ls ", "work ", "dead-letters ", "redrive ")
 }
 
 func TestStreamsOfGroupCommandsAreCompleted(t *testing.T) {
