@@ -21,7 +21,7 @@ type coldRead struct {
 // the value may be compacted away. One job at a time reads them.
 type coldReads struct {
 	waiting []*CacheDelete
-	reading bool
+	reading int            // deletes that the job at hand reads
 	read    []*CacheDelete // to be judged again
 }
 
@@ -34,7 +34,7 @@ type coldJob struct{ *diskFiles }
 // readCold has the value read that a delete is about to remove. It reports false if too many wait already.
 func (d *cacheDisk) readCold(m *CacheDelete) bool {
 	c := &d.cold
-	if len(c.waiting) >= coldMost {
+	if len(c.waiting)+c.reading >= coldMost {
 		return false
 	}
 	c.waiting = append(c.waiting, m)
@@ -44,11 +44,11 @@ func (d *cacheDisk) readCold(m *CacheDelete) bool {
 
 func (d *cacheDisk) nextCold() {
 	c := &d.cold
-	if c.reading || len(c.waiting) == 0 {
+	if c.reading > 0 || len(c.waiting) == 0 {
 		return
 	}
-	c.reading = true
 	list := c.waiting
+	c.reading = len(list)
 	c.waiting = nil
 	f := &d.values.diskFiles
 	d.values.disks.begin()
@@ -84,7 +84,7 @@ func (f *diskFiles) valueAt(at id.Offset, key string) ([]byte, error) {
 // done takes deletes whose values were looked for.
 func (c *coldReads) done(list []*CacheDelete) {
 	if len(list) > 0 {
-		c.reading = false
+		c.reading = 0
 		c.read = append(c.read, list...)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/felixd/felixd/client"
@@ -23,11 +24,13 @@ func felixdOf(t *testing.T, c *cli) (start func() (stop func())) {
 		if err := b.launch(program, filepath.Join(c.sys.workDir, "felix-data"), fsyncOnCommit, own); err != nil {
 			t.Fatal(err)
 		}
-		return func() {
+		stop := sync.OnceFunc(func() {
 			if err := own.stop(); err != nil {
 				t.Error(err)
 			}
-		}
+		})
+		t.Cleanup(stop) // also of a test that ends in the middle
+		return stop
 	}
 }
 
