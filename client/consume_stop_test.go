@@ -213,10 +213,16 @@ func TestStopDropsWhatIsNotOursAnyMore(t *testing.T) {
 
 func TestClosingTheClientDoesNotWaitForAConsumerThatEndsByItself(t *testing.T) {
 	noLeaks(t)
+	begun := make(chan struct{})
 	b := queue(t, 1, 1, func(o *testbroker.Options) {
 		o.OnFrame = func(s *testbroker.Stream, f testbroker.Frame) bool {
 			if m, ok := f.Message().(*wire.GroupPoll); !ok || m.WaitMillis > 0 {
 				return false
+			}
+			select { // a record that no handler has begun is given back at the refusal
+			case <-begun:
+			case <-time.After(patience):
+				t.Error("no handler began")
 			}
 			s.Refuse(wire.Refuse(wire.CodeForbidden, "not any more"))
 			return true
@@ -227,9 +233,9 @@ func TestClosingTheClientDoesNotWaitForAConsumerThatEndsByItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	release, left := make(chan struct{}), make(chan struct{})
-	k := consume(t, c, func(context.Context, Message) error { defer close(left); <-release; return nil }, ConsumeOptions{
+	k := consume(t, c, func(context.Context, Message) error { defer close(left); close(begun); <-release; return nil }, ConsumeOptions{
 		Concurrency: 2, MaxInHand: 2, StopTimeout: time.Hour})
-	until(t, "refusal", func() bool { return k.Err() != nil && k.Stats().Running == 1 })
+	until(t, "an end by itself", func() bool { return k.Err() != nil && k.polling.Err() != nil && k.Stats().Running == 1 })
 	short, cancel := context.WithTimeout(within(t), 300*time.Millisecond)
 	defer cancel()
 	wantIs(t, c.Close(short), context.DeadlineExceeded)
