@@ -2,13 +2,14 @@ package actors
 
 import (
 	"fmt"
+	"github.com/felixd/felixd/internal/effort"
 	"runtime"
 	"testing"
 	"unsafe"
 )
 
 func TestSendingAndSteppingAllocateNothingInSteadyState(t *testing.T) {
-	if raceEnabled {
+	if effort.Raced {
 		t.Log("sync.Pool drops items at random under the race detector; only the plain build counts allocations")
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/actors/simrt"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
@@ -157,7 +158,7 @@ func (f *fairWorld) steps(n int) {
 
 // rounds is how long the two tenants are watched.
 func rounds() int {
-	if raceEnabled {
+	if effort.Raced {
 		return 4
 	}
 	return 20

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
@@ -116,7 +117,7 @@ func keyOf(a route.Assignment, shard uint32) []byte {
 // mission 192, mission 217, mission 342
 func TestTheScheduleOfGoodReadersIsTheSameWithAndWithoutOneThatStandsStill(t *testing.T) {
 	seeds := uint64(20)
-	if raceEnabled || testing.Short() {
+	if effort.Raced {
 		seeds = 4
 	}
 	for seed := range seeds {

@@ -49,8 +49,11 @@ func TestEveryNameOfTheTableIsFound(t *testing.T) {
 		t.Setenv(Variable, effort)
 		for _, e := range Table() {
 			want := e.Short
-			if effort == "full" {
+			switch {
+			case effort == "full":
 				want = e.Full
+			case Raced:
+				want = raced(e.Short)
 			}
 			if got, err := Lookup(e.Name); err != nil || got != want {
 				t.Errorf("%s at %s: %d, %v; want %d", e.Name, effort, got, err, want)
@@ -93,4 +96,12 @@ func mustPanic(t *testing.T, text string, f func()) {
 		}
 	}()
 	f()
+}
+
+func TestUnderTheRaceDetectorAFifthIsLeftAndNeverNothing(t *testing.T) {
+	for short, want := range []int{1: 1, 2: 1, 5: 1, 6: 2, 10: 2, 1000: 200} {
+		if short > 0 && want > 0 && raced(short) != want {
+			t.Errorf("of %d are left %d, want %d", short, raced(short), want)
+		}
+	}
 }

@@ -50,15 +50,8 @@ func Eventually(t testing.TB, what string, cond func() bool) bool {
 // After waits for time to pass, where what is measured is a quantity over time.
 func After(d time.Duration) { <-time.After(d) }
 
-// Size is how much of a campaign to run: what the table of internal/effort says, and a fifth of it at a landing with -race -short, where
-// all is five times slower.
-func Size(name string) int {
-	n := effort.Size(name)
-	if Raced && testing.Short() && !effort.Full() {
-		return max(1, n/5)
-	}
-	return n
-}
+// Size is how much of a campaign to run: effort.Size.
+func Size(name string) int { return effort.Size(name) }
 
 // Percentile is the value below which so many of a hundred times lie; 0 when there are none. It sorts its argument.
 func Percentile(times []time.Duration, p int) time.Duration {
