@@ -61,18 +61,21 @@ func (l *lane) readLogs(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	gate := l.session.opts.Runtime.NewGate()
+	ended := false // in order; whoever comes later has a goroutine of his own, even before this one is gone
 	defer func() { // after a panic they have no other to answer them
+		if ended {
+			return
+		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.reads.running {
-			l.reads.queue = append(l.reads.queue, l.reads.inHand)
-			l.dropReads(wire.Refuse(wire.CodeInternal, "the broker failed while it read").WithRetry(wire.RetryRetry))
-			l.flush()
-		}
+		l.reads.queue = append(l.reads.queue, l.reads.inHand)
+		l.dropReads(wire.Refuse(wire.CodeInternal, "the broker failed while it read").WithRetry(wire.RetryRetry))
+		l.flush()
 	}()
 	for {
 		next, ok := l.nextRead(cancel)
 		if !ok {
+			ended = true
 			return
 		}
 		l.performRead(ctx, gate, next)
