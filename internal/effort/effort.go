@@ -129,7 +129,7 @@ func Lookup(name string) (int, error) {
 	case full:
 		return table[i].Full, nil
 	case Raced:
-		return raced(table[i].Short), nil
+		return raced(table[i]), nil
 	default:
 		return table[i].Short, nil
 	}

@@ -53,7 +53,7 @@ func TestEveryNameOfTheTableIsFound(t *testing.T) {
 			case effort == "full":
 				want = e.Full
 			case Raced:
-				want = raced(e.Short)
+				want = raced(e)
 			}
 			if got, err := Lookup(e.Name); err != nil || got != want {
 				t.Errorf("%s at %s: %d, %v; want %d", e.Name, effort, got, err, want)
@@ -100,8 +100,8 @@ func mustPanic(t *testing.T, text string, f func()) {
 
 func TestUnderTheRaceDetectorAFifthIsLeftAndNeverNothing(t *testing.T) {
 	for short, want := range []int{1: 1, 2: 1, 5: 1, 6: 2, 10: 2, 1000: 200} {
-		if short > 0 && want > 0 && raced(short) != want {
-			t.Errorf("of %d are left %d, want %d", short, raced(short), want)
+		if short > 0 && want > 0 && raced(Entry{Short: short}) != want {
+			t.Errorf("of %d are left %d, want %d", short, raced(Entry{Short: short}), want)
 		}
 	}
 }

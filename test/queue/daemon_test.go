@@ -33,14 +33,19 @@ type daemon struct {
 	cmd      *exec.Cmd
 	said     *testkit.Tail // the log of the process that runs
 	ended    chan error    // what Wait said
-	http     *http.Client
-	life     atomic.Int64 // even: that process runs; odd: between two
+	life     atomic.Int64  // even: that process runs; odd: between two
+	known    atomic.Pointer[location]
+}
 
+// location is what the running process says of itself. Workers look at it while another one starts.
+type location struct {
 	Client string `json:"client_addr"`
 	Health string `json:"http"`
 	Token  string `json:"client_token"`
 	CAFile string `json:"ca_file"`
 	Tenant string `json:"tenant_id"`
+
+	http *http.Client
 }
 
 // newDaemon starts felixd over an empty directory. It is stopped, in order, when the test ends.
@@ -97,12 +102,14 @@ func (d *daemon) start() {
 		d.cmd = nil
 		d.t.Fatalf("felixd did not become ready: %v\n%s", err, d.said)
 	}
-	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(d.dir, "dev.json")))(d.t), d); err != nil {
+	at := &location{}
+	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(d.dir, "dev.json")))(d.t), at); err != nil {
 		d.t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(must(os.ReadFile(d.CAFile))(d.t))
-	d.http = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}}}
+	pool.AppendCertsFromPEM(must(os.ReadFile(at.CAFile))(d.t))
+	at.http = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}}}
+	d.known.Store(at)
 	d.life.Add(1)
 }
 
@@ -140,7 +147,8 @@ func (d *daemon) stop() {
 // metrics is the page of metrics.
 func (d *daemon) metrics() string {
 	d.t.Helper()
-	answer := must(d.http.Get(d.Health + "/metrics"))(d.t)
+	at := d.known.Load()
+	answer := must(at.http.Get(at.Health + "/metrics"))(d.t)
 	defer func() { _ = answer.Body.Close() }()
 	return string(must(io.ReadAll(io.LimitReader(answer.Body, 4<<20)))(d.t))
 }
@@ -171,8 +179,9 @@ func (d *daemon) createStream(name string, shards int) {
 
 // dial is a new client of the daemon. The caller closes it.
 func (d *daemon) dial(ctx context.Context) (*client.Client, error) {
+	at := d.known.Load()
 	return client.Connect(ctx, client.Options{
-		Addrs: []string{d.Client}, TenantID: d.Tenant, Token: d.Token, CAFile: d.CAFile, DialTimeout: 500 * time.Millisecond, RetryDeadline: 2 * time.Second,
+		Addrs: []string{at.Client}, TenantID: at.Tenant, Token: at.Token, CAFile: at.CAFile, DialTimeout: 500 * time.Millisecond, RetryDeadline: 2 * time.Second,
 	})
 }
 
