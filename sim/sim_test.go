@@ -31,10 +31,18 @@ func seeds() uint64 {
 	return uint64(effort.Size("sim_seeds"))
 }
 
+// twice is how many of n worlds are played a second time: at a landing a third, which is as many of each kind.
+func twice(n uint64) uint64 {
+	if effort.Full() {
+		return n
+	}
+	return (n + 2) / 3
+}
+
 // The same seed, the same run, and every checker silent in all of them.
 func TestEveryWorldKeepsItsPromisesAndPlaysTheSameTwice(t *testing.T) {
 	n, workers := seeds(), max(2, runtime.GOMAXPROCS(0))
-	first, second := Campaign(1, n, workers), Campaign(1, n, workers)
+	first, second := Campaign(1, n, workers), Campaign(1, twice(n), workers)
 	hashes := map[uint64]bool{}
 	var marks Marks
 	answered := 0
@@ -42,8 +50,8 @@ func TestEveryWorldKeepsItsPromisesAndPlaysTheSameTwice(t *testing.T) {
 		if r.Err != nil {
 			t.Errorf("%v\n\tsee it:  go run ./sim -seed %d -trace\n\tkeep it: go run ./sim -seed %d -keep \"why\"", r.Err, r.Seed, r.Seed)
 		}
-		if again := second[i]; again.Hash != r.Hash || again.Steps != r.Steps {
-			t.Errorf("seed %d: hash %016x after %d steps, and %016x after %d the second time", r.Seed, r.Hash, r.Steps, again.Hash, again.Steps)
+		if i < len(second) && (second[i].Hash != r.Hash || second[i].Steps != r.Steps) {
+			t.Errorf("seed %d: hash %016x after %d steps, and %016x after %d the second time", r.Seed, r.Hash, r.Steps, second[i].Hash, second[i].Steps)
 		}
 		hashes[r.Hash] = true
 		marks.Add(&r.Marks)
@@ -61,8 +69,8 @@ func TestEveryWorldKeepsItsPromisesAndPlaysTheSameTwice(t *testing.T) {
 }
 
 const (
-	marksFrom  = 500 // seeds from which on every mark must have been reached
-	marksLeast = 50  // that often
+	marksFrom  = 300 // seeds from which on every mark must have been reached
+	marksLeast = 30  // that often
 )
 
 func TestSwappingTwoPublishesChangesTheHash(t *testing.T) {
