@@ -110,6 +110,9 @@ func TestAPlaceThatComesFreeWakesExactlyOneLane(t *testing.T) {
 			_, bytes := x.opts.Frames.InUse()
 			return bytes == len(batchTo("a", 0, wire.AckPerBatch, "x"))-wire.HeaderSize
 		})
+		if first := x.shardOf(names[0], 0).Ref.Path(); i == 0 {
+			eventually(t, "the first has the place", func() bool { return x.queued(first) == 1 })
+		}
 	}
 	for i, name := range names {
 		before := pumps.rings()
