@@ -51,7 +51,7 @@ func (l *lane) got(v reading.Live, found bool) sessioncore.Answer {
 // it has by then is as good an answer.
 func (l *lane) coldGet(ctx context.Context, h logOf, key string, v reading.Live) sessioncore.Answer {
 	var cold recordReader
-	for range coldTries {
+	for try := range coldTries {
 		value, err := cold.read(ctx, h.History, key, &v)
 		if !errors.Is(err, errNotThere) {
 			if f := l.unread(h, err); f != nil {
@@ -61,7 +61,7 @@ func (l *lane) coldGet(ctx context.Context, h logOf, key string, v reading.Live)
 			v.Value = value
 			return l.got(v, true)
 		}
-		l.session.pauseCold(ctx, l.session.opts.Runtime.NewGate())
+		l.session.pauseCold(ctx, l.session.opts.Runtime.NewGate(), try)
 		again, found := h.Cache.Get(key, l.session.nowMillis())
 		if !h.Serving() {
 			break

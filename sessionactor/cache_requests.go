@@ -2,6 +2,9 @@ package sessionactor
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
+	"math"
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -32,7 +35,7 @@ func (l *lane) refuseCache(t sessioncore.Token, op string, f wire.Refusal) {
 }
 
 func (l *lane) cachePut(ctx context.Context, t sessioncore.Token, m *wire.CachePut) {
-	if h, ok := l.cacheShard(t, "put", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put", m.TTLMillis) {
+	if h, ok := l.cacheShard(t, "put", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put", m.TTLMillis) && l.returns(t, "put", &h, m.Key, m.Value) {
 		msg := &shardactor.CachePut{Key: m.Key, Value: m.Value, TTLMillis: m.TTLMillis.V, HasTTL: m.TTLMillis.Set}
 		msg.To(l, shardcore.Token(t))
 		msg.Sent = l.sampleSent(t)
@@ -50,7 +53,7 @@ func (l *lane) cacheDelete(ctx context.Context, t sessioncore.Token, m *wire.Cac
 }
 
 func (l *lane) cachePutIf(ctx context.Context, t sessioncore.Token, m *wire.CachePutIf) {
-	if h, ok := l.cacheShard(t, "put_if", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put_if", m.TTLMillis) {
+	if h, ok := l.cacheShard(t, "put_if", m.TenantID, m.Namespace, m.Cache, m.Key); ok && l.lives(t, "put_if", m.TTLMillis) && l.returns(t, "put_if", &h, m.Key, m.Value) {
 		msg := &shardactor.CachePutIf{Key: m.Key, Value: m.Value, TTLMillis: m.TTLMillis.V, HasTTL: m.TTLMillis.Set}
 		msg.HasVersion, msg.Version = m.Condition.Version.Set, id.Offset(m.Condition.Version.V)
 		msg.To(l, shardcore.Token(t))
@@ -75,6 +78,34 @@ func (l *lane) lives(t sessioncore.Token, op string, ttl wire.Opt[uint64]) bool 
 	}
 	l.refuseCache(t, op, wire.Refuse(wire.CodeInvalidRequest, "ttl_ms is 0: a value lives for 1 ms at least; leave it out for one that does not end"))
 	return false
+}
+
+// returns refuses a value that could be stored and never told again: the messages that answer it have more around it than the one that it
+// came in. Each of them is a frame.
+func (l *lane) returns(t sessioncore.Token, op string, h *logOf, key string, value []byte) bool {
+	if len(value) < roomyValue {
+		return true
+	}
+	over := base64.StdEncoding.EncodedLen(len(value)) + cacheEnvelope(&h.entry.Name, key) - wire.MaxPayload
+	if over <= 0 {
+		return true
+	}
+	l.refuseCache(t, op, wire.Refuse(wire.CodeLimitExceeded,
+		fmt.Sprintf("the value has %d bytes, and with its key it does not fit into the answer to a get, which is one frame of %d bytes in base64; store %d bytes less", len(value), wire.MaxPayload, (over+3)/4*3)))
+	return false
+}
+
+// roomyValue is how long a value may be for everything around it to fit into a frame, whatever the key and the names are.
+const roomyValue = 8 << 20
+
+// cacheEnvelope is how long a frame's payload with a value may be beside the value.
+func cacheEnvelope(cache *route.Name, key string) int {
+	const most = math.MaxUint64
+	answer := wire.AppendJSONFrame(nil, &wire.CacheValue{
+		TenantID: cache.Tenant, Namespace: cache.Namespace, Cache: cache.Name, Key: key, Value: wire.Some([]byte{}), RequestID: wire.Some(uint64(most)), Version: wire.Some(uint64(most)),
+	})
+	event := wire.AppendJSONFrame(nil, &wire.CacheEvent{Key: key, Value: wire.Some([]byte{}), Offset: most, ExpiresAtMillis: most})
+	return max(len(answer), len(event)) - wire.HeaderSize
 }
 
 // sendWrite hands a write to the shard of a cache.

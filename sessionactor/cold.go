@@ -15,7 +15,8 @@ const (
 	// coldTries is how often a value is looked for in a log. Each time but the last a compaction was faster, or the value is so new that
 	// its record is not readable yet.
 	coldTries = 8
-	// coldPause is how long such a reader waits: a record becomes readable in the same turn in which its key is found.
+	// coldPause is how long such a reader waits the first time, and twice as long each further time: a record becomes readable in the same turn in
+	// which its key is found, and a turn is short unless the machine is busy. That is a quarter of a second in all.
 	coldPause = time.Millisecond
 )
 
@@ -67,9 +68,9 @@ func (r *recordReader) load(ctx context.Context, log storage.History, l *reading
 	return err
 }
 
-// pauseCold waits before a value is looked for again.
-func (s *session) pauseCold(ctx context.Context, gate Gate) {
-	timer := s.opts.Clock.AfterFunc(coldPause, gate.Ring)
+// pauseCold waits before a value is looked for again, that many times having been in vain before.
+func (s *session) pauseCold(ctx context.Context, gate Gate, before int) {
+	timer := s.opts.Clock.AfterFunc(coldPause<<before, gate.Ring)
 	defer timer.Stop()
 	gate.Wait(ctx)
 }

@@ -118,8 +118,8 @@ func (w *watch) changes(buf []byte, b *batch.Batch) ([]byte, error) {
 	return buf, nil
 }
 
-// event adds the frame of one change, or writes what does not fit. One that no frame can hold is counted as dropped: its put was a
-// frame of the largest size.
+// event adds the frame of one change, or writes what does not fit. One that no frame can hold is counted as dropped; no put of such a value
+// is taken, see lane.returns.
 func (w *watch) event(buf []byte, e *wire.CacheEvent) ([]byte, error) {
 	begin := len(buf)
 	buf = wire.AppendJSONFrame(buf, e)

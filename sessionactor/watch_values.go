@@ -118,12 +118,12 @@ func (w *watch) value(ctx context.Context, e *keyed.Entry) ([]byte, error) {
 	}
 	key := string(e.Key)
 	l := reading.Live{Cold: true, Version: e.Version, Offset: e.Offset}
-	for range coldTries {
+	for try := range coldTries {
 		value, err := w.cold.read(ctx, w.request.shard.History, key, &l)
 		if !errors.Is(err, errNotThere) {
 			return value, err
 		}
-		w.session.pauseCold(ctx, w.gate)
+		w.session.pauseCold(ctx, w.gate, try)
 		now, ok := w.request.shard.Keyed.Get(key, 0)
 		if !ok || now.Version != e.Version {
 			break

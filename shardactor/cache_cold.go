@@ -51,12 +51,10 @@ func (d *cacheDisk) nextCold() {
 	c.reading = len(list)
 	c.waiting = nil
 	f := &d.values.diskFiles
-	d.values.disks.begin()
-	f.job(coldJob{f}, func() {
+	f.errand(&f.disks.cold, coldJob{f}, func() {
 		for _, m := range list {
 			m.cold.value, m.cold.err = f.valueAt(m.cold.at, m.Key)
 		}
-		f.disks.ended()
 		f.news.tell(func(t *told) { t.cold = append(t.cold, list...) })
 	})
 }

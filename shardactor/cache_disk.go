@@ -17,7 +17,7 @@ import (
 
 // cacheDisk is what the shard of a log-backed cache keeps on disk: the log of its values, which watches read, and that of its counters.
 type cacheDisk struct {
-	values, sums cacheLog
+	values, sums keysLog
 	tail         storage.MemLogOptions
 	log          *durable.Log // of values; nil until it is open
 	room         func()
@@ -27,7 +27,7 @@ type cacheDisk struct {
 	reported  bool
 	again     reopening
 	cold      coldReads
-	expiring  expiring
+	ending    reading.Ending
 	metrics   *Metrics
 }
 
@@ -36,19 +36,19 @@ var _ files = (*cacheDisk)(nil)
 func newCacheDisk(o diskOptions, tail storage.MemLogOptions, c *caching, m *Metrics) *cacheDisk {
 	d := &cacheDisk{tail: tail, caching: c, metrics: m}
 	o.fold = foldCache
-	d.values = cacheLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CachePolicy(), encode: reading.EncodeMove}
+	d.values = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CachePolicy(), encode: reading.EncodeMove}
 	d.values.spec.Kind = disklog.Cache
 	o.fold = foldCounters
-	d.sums = cacheLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}, which: shardcore.LogCounters}, policy: keyed.CounterPolicy(), encode: reading.EncodeCheckpoint}
+	d.sums = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}, which: shardcore.LogCounters}, policy: keyed.CounterPolicy(), encode: reading.EncodeCheckpoint}
 	d.sums.spec.Kind = disklog.CountersLog
 	// Who knows the identity of the one log knows that both were made.
 	d.sums.spec.Log, d.sums.spec.MustExist = id.LogID{}, !o.spec.Log.IsZero()
 	return d
 }
 
-func (d *cacheDisk) logs() [2]*cacheLog { return [2]*cacheLog{&d.values, &d.sums} }
+func (d *cacheDisk) logs() [2]*keysLog { return [2]*keysLog{&d.values, &d.sums} }
 
-func (d *cacheDisk) of(log shardcore.Log) *cacheLog {
+func (d *cacheDisk) of(log shardcore.Log) *keysLog {
 	if log == shardcore.LogCounters {
 		return &d.sums
 	}
@@ -190,7 +190,7 @@ func (d *cacheDisk) take(core *shardcore.Core, at shardcore.At) {
 }
 
 // opened takes a log that was opened.
-func (d *cacheDisk) opened(l *cacheLog, o *openedLog) {
+func (d *cacheDisk) opened(l *keysLog, o *openedLog) {
 	l.opened, l.given, l.base = true, o.tail, o.base
 	l.commit.Store(uint64(o.tail))
 	c := d.caching

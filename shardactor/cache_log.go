@@ -1,7 +1,7 @@
 package shardactor
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -15,8 +15,8 @@ import (
 // keysSnapshot is the name of the snapshot of a log's keys.
 const keysSnapshot = "keys"
 
-// cacheLog is one of the two logs of a log-backed cache's shard, with what is folded from it.
-type cacheLog struct {
+// keysLog is a log of keys, with what is folded from it: one of the two of a log-backed cache's shard, or of a durable stream's groups.
+type keysLog struct {
 	logFile
 	opened bool
 	base   id.Offset // when it was opened
@@ -24,10 +24,9 @@ type cacheLog struct {
 	policy keyed.Policy
 	encode keyed.Encoder
 	given  id.Offset // end of what was given to be written
-	// compacting is a compaction that is under way, nil for none; none begins while the log is no longer than quiet bytes.
-	compacting *compacting
-	quiet      int64
-	last       *keyed.Snapshot // to be saved when the files are closed
+	// compactor decides about compactions; nil until there is a table.
+	compactor *reading.Compactor
+	last      *keyed.Snapshot // to be saved when the files are closed
 }
 
 // keysEvery is how much is appended between two snapshots of a log's keys, in bytes: what an open has to fold beyond the newest one. Where
@@ -38,14 +37,14 @@ const keysEvery = 64 << 20
 const keysWorth = 1 << 20
 
 // wantSnapshot has the janitor ask for a snapshot if there is enough new.
-func (l *cacheLog) wantSnapshot() {
+func (l *keysLog) wantSnapshot() {
 	if l.since >= keysEvery && l.since >= l.table.Index().Stats().LogLiveBytes {
 		l.dirty.Store(true)
 	}
 }
 
 // saveKeys saves a snapshot of the keys beside what goes on.
-func (l *cacheLog) saveKeys() {
+func (l *keysLog) saveKeys() {
 	if !l.table.Complete() {
 		return
 	}
@@ -56,6 +55,9 @@ func (l *cacheLog) saveKeys() {
 	}
 }
 
+// errKeysClosed says that the shard ended while its keys were being saved.
+var errKeysClosed = errors.New("save keys: they were given back")
+
 // writeKeys writes a snapshot, step by step. It only spares the next open some reading, so that a failure is counted and no more.
 func (f *diskFiles) writeKeys(snap *keyed.Snapshot) {
 	var buf []byte
@@ -65,6 +67,9 @@ func (f *diskFiles) writeKeys(snap *keyed.Snapshot) {
 			if _, err := w.Write(buf); err != nil {
 				return 0, err
 			}
+		}
+		if snap.Cut() {
+			return 0, errKeysClosed
 		}
 		return snap.Until(), nil
 	})
@@ -136,7 +141,7 @@ func (f *diskFiles) foldKeys(file *disklog.Log, begin func(r io.Reader, base id.
 	}
 	var page []*batch.Batch
 	for fold.Next() < tail {
-		if page, err = file.Read(context.Background(), fold.Next(), tail, foldBatches, foldBytes, page); err != nil {
+		if page, err = file.ReadInJob(fold.Next(), tail, foldBatches, foldBytes, page); err != nil {
 			return nil, fmt.Errorf("open log: %w", err)
 		}
 		for _, b := range page {
@@ -167,10 +172,10 @@ func (f *diskFiles) loadKeys(file *disklog.Log, source keyed.Source, begin func(
 	return begin(r, source.Base, source)
 }
 
-// batchAt reads the batch that holds an offset.
+// batchAt reads the batch that holds an offset, in a job.
 func batchAt(file *disklog.Log, at id.Offset) (*batch.Batch, error) {
 	_, _, tail := file.Bounds()
-	got, err := file.Read(context.Background(), at, tail, 1, 0, nil)
+	got, err := file.ReadInJob(at, tail, 1, 0, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ type memoryCache struct {
 	memory
 	caching *caching
 	metrics *Metrics
-	next    uint64 // when the next entry ends, in milliseconds since the Unix epoch; 0 is never
+	ending  reading.MemoryEnding
 }
 
 var _ backend = (*memoryCache)(nil)
@@ -33,31 +33,21 @@ func (m *memoryCache) fold(at shardcore.At, _ shardcore.Log, batches []*batch.Ba
 				}
 				c.unfit[offset] = struct{}{}
 			}
-			if end := r.ExpiresAtMillis; end != 0 && (m.next == 0 || end < m.next) {
-				m.next = end
-			}
+			m.ending.Put(r.ExpiresAtMillis)
 			offset = offset.Add(1)
 		}
 		c.main.Settle(b.End())
 	}
 }
 
-// memoryExpirePass is how many ended entries one turn removes: a bound on how long a pass keeps the cache locked.
-const memoryExpirePass = 1024
-
 // work removes entries that have ended.
 func (m *memoryCache) work(_ *shardcore.Core, at shardcore.At) time.Time {
 	clear(m.caching.unfit)
-	if m.next == 0 {
-		return time.Time{}
+	due, again := m.ending.Due(at.Wall)
+	if !due {
+		return again
 	}
-	if due := time.UnixMilli(int64(m.next)); at.Wall.Before(due) {
-		return sooner(due, at.Wall.Add(clockLook))
-	}
-	removed, next := m.caching.memory.Expire(uint64(at.Wall.UnixMilli()), memoryExpirePass)
+	removed, next := m.caching.memory.Expire(uint64(at.Wall.UnixMilli()), reading.MemoryExpirePass)
 	m.metrics.Expired.Add(float64(removed))
-	if m.next = next; next == 0 {
-		return time.Time{}
-	}
-	return sooner(time.UnixMilli(int64(next)), at.Wall.Add(clockLook))
+	return m.ending.Passed(at.Wall, next)
 }

@@ -269,7 +269,7 @@ func (d *disk) needGroups() *groupLogs {
 }
 
 // groupFiles are those of the groups' logs that are open, or are being opened.
-func (d *disk) groupFiles() []*cacheLog {
+func (d *disk) groupFiles() []*keysLog {
 	if d.groups == nil {
 		return nil
 	}

@@ -124,15 +124,17 @@ func (f *diskFiles) close(last func(), done func(error)) {
 		done(nil) // it was never opened
 		return
 	}
-	if last == nil {
+	end := func() {
+		file.Close(done) // from here on no snapshot is kept: one that is being written must not be of keys that are given back
 		made.close()
-		file.Close(done)
+	}
+	if last == nil {
+		end()
 		return
 	}
 	f.job(endJob{f}, func() {
 		last()
-		made.close()
-		file.Close(done)
+		end()
 	})
 }
 

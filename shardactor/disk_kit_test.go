@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
@@ -115,7 +116,7 @@ func newDiskWorldOver(t testing.TB, mem *vfs.Mem, build func(testing.TB, func(*w
 
 // close is the end of a process that is stopped in good order.
 func (d *diskWorld) close(t testing.TB) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	d.fault.Set(nil)
 	if err := d.sys.Shutdown(ctx); err != nil {
@@ -143,7 +144,7 @@ func (d *diskWorld) drain() {
 	}
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		d.t.Fatal("not drained")
 	}
 	d.stop()
@@ -155,10 +156,32 @@ func durableStream(name string, incarnation id.Incarnation, shards uint32) route
 	return a
 }
 
+// unlessRaced is n, or less under the race detector: for rounds that one goroutine makes, where there is nothing to be found by it.
+func unlessRaced(n, raced int) int {
+	if effort.Raced {
+		return raced
+	}
+	return n
+}
+
+// patience bounds a wait for something that comes: no promise of how soon, but a test that says what it waited for.
+const patience = time.Minute
+
+// listed waits until the janitor's list has so many logs, and returns them: a log is put there a moment after its shard was told that it is
+// open, and may serve before.
+func (d *diskWorld) listed(n int) (list []*diskFiles) {
+	d.t.Helper()
+	d.await("the logs are in the janitor's list", func() bool {
+		list = d.disks.after(turn{}, n+1)
+		return len(list) == n
+	})
+	return list
+}
+
 // target waits until a shard resolves to that.
 func (d *diskWorld) target(n route.Name, index uint32, ok func(Target) bool) Target {
 	d.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for {
 		var got Target
 		if e := d.table.Get(n); e != nil {
@@ -179,7 +202,7 @@ func (d *diskWorld) target(n route.Name, index uint32, ok func(Target) bool) Tar
 // await waits for a condition that has no event.
 func (d *diskWorld) await(what string, ok func() bool) {
 	d.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for !ok() {
 		select {
 		case <-deadline:

@@ -63,11 +63,11 @@ func logsOf(d *diskWorld, a route.Assignment) string {
 	for range a.Shards {
 		select {
 		case <-d.logs:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			d.t.Fatal("a log was not reported")
 		}
 	}
-	for _, f := range d.disks.after(turn{}, int(a.Shards)) {
+	for _, f := range d.listed(int(a.Shards)) {
 		log := f.file.ID()
 		copy(logs[16*f.spec.Shard:], log[:])
 	}
@@ -229,7 +229,7 @@ func TestDamageIsReportedOrQuarantinedAndTheRestGoesOn(t *testing.T) {
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
 	first.desire(a, other)
 	written(t, first.shard(a.Name, 0, nil), 0, texts(0, 1000)...)
-	dir := first.disks.after(turn{}, 1)[0].file.Dir()
+	dir := first.listed(2)[0].file.Dir()
 	first.drain()
 	flip(t, mem, dir, ".log") // in the first segment, which is sealed
 	for _, quarantine := range []bool{false, true} {

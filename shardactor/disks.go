@@ -67,6 +67,8 @@ type Disks struct {
 	state      *reading.StateBudget
 	index      *keyed.Budget // of the keys of caches and counters
 	compaction pace
+	cold       errands // reads of values that deletes wait for
+	moving     errands // what compactions have done
 
 	mu   sync.Mutex
 	open []*diskFiles // in turn
@@ -87,6 +89,7 @@ func NewDisks(o DiskOptions) *Disks {
 	}
 	d := &Disks{
 		opts: o, state: reading.NewStateBudget(o.StateBytes), index: keyed.NewBudget(o.IndexBytes), compaction: pace{rate: o.CompactionRate},
+		cold: errands{limit: coldRuns}, moving: errands{limit: compactRuns},
 		idle: make(chan struct{}),
 	}
 	close(d.idle)

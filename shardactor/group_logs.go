@@ -19,7 +19,7 @@ import (
 // when a group is asked for the first time, and opened with the shard from then on. What is wrong with them when they are opened is the
 // groups' trouble, and the stream goes on; a sync that fails later ends the shard like one of its main log, which is on the same device.
 type groupLogs struct {
-	cursors, dead cacheLog
+	cursors, dead keysLog
 	claims        [2]*reading.Claims // nil until it is open
 	void          [2]id.Offset       // where the claims that were voided in this turn begin
 	begun         bool
@@ -32,14 +32,14 @@ func newGroupLogs(o diskOptions) *groupLogs {
 	o.fold = foldGroups
 	for i, kind := range []disklog.Kind{disklog.Groups, disklog.DeadLetters} {
 		l := g.logs()[i]
-		*l = cacheLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CounterPolicy(), encode: encodeGroupMove}
+		*l = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CounterPolicy(), encode: encodeGroupMove}
 		l.spec.Kind, l.spec.Log, l.spec.Retention, l.spec.Compress = kind, id.LogID{}, disklog.Retention{}, false
 	}
 	g.cursors.which, g.dead.which = shardcore.LogCursors, shardcore.LogDeadLetters
 	return g
 }
 
-func (g *groupLogs) logs() [2]*cacheLog { return [2]*cacheLog{&g.cursors, &g.dead} }
+func (g *groupLogs) logs() [2]*keysLog { return [2]*keysLog{&g.cursors, &g.dead} }
 
 func (g *groupLogs) place(log shardcore.Log) int {
 	if log == shardcore.LogDeadLetters {
@@ -48,7 +48,7 @@ func (g *groupLogs) place(log shardcore.Log) int {
 	return 0
 }
 
-func (g *groupLogs) of(log shardcore.Log) *cacheLog { return g.logs()[g.place(log)] }
+func (g *groupLogs) of(log shardcore.Log) *keysLog { return g.logs()[g.place(log)] }
 
 // open reports whether both are.
 func (g *groupLogs) open() bool { return g.cursors.opened && g.dead.opened }
@@ -104,13 +104,13 @@ func (g *groupLogs) take(core *shardcore.Core, at shardcore.At) (decided bool) {
 	return decided
 }
 
-func (g *groupLogs) opened(l *cacheLog, o *openedLog) {
+func (g *groupLogs) opened(l *keysLog, o *openedLog) {
 	l.opened, l.given, l.base, l.table = true, o.tail, o.base, o.groups
 	l.commit.Store(uint64(o.tail))
 	g.claims[g.place(l.which)] = reading.NewClaims(foldTable{o.groups}, decodeGroupRecord)
 }
 
-func (g *groupLogs) openFailed(l *cacheLog, err error) {
+func (g *groupLogs) openFailed(l *keysLog, err error) {
 	l.metrics.OpenFailures.Inc()
 	l.events.Emit(shardOpenFailed{shard: l.number, name: l.name + " (" + l.spec.Kind.String() + ")", err: err})
 	var poisoned *disklog.PoisonedError
@@ -163,8 +163,8 @@ func (g *groupLogs) finish() {
 }
 
 // begunLogs are those whose files may be open or on their way.
-func (g *groupLogs) begunLogs() []*cacheLog {
-	var list []*cacheLog
+func (g *groupLogs) begunLogs() []*keysLog {
+	var list []*keysLog
 	for _, l := range g.logs() {
 		if l.isBegun() {
 			list = append(list, l)

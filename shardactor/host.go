@@ -5,6 +5,7 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/internal/stages"
+	"github.com/felixd/felixd/shardactor/hosting"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
@@ -112,25 +113,20 @@ func (h *Host) durable(r *resource) bool {
 
 // hosted is one shard. A new incarnation gets a new number, log and view.
 type hosted struct {
-	of       *resource // nil once it was removed
-	index    uint32
-	number   id.ShardID
-	ref      Ref
-	right    *right
-	handle   *Handle // nil while it may not be used
-	reason   string  // why not
-	memory   *storage.MemLog
-	cache    *reading.MemoryCache
-	files    files    // of the incarnation that has the place
-	logID    id.LogID // of a durable shard, once it is known
-	restarts restarts
-	retryAt  time.Time // not zero while it is quarantined
-	running  bool
+	of     *resource // nil once it was removed
+	index  uint32
+	number id.ShardID
+	ref    Ref
+	right  *right
+	handle *Handle // nil while it may not be used
+	reason string  // why not
+	memory *storage.MemLog
+	cache  *reading.MemoryCache
+	files  files    // of the incarnation that has the place
+	logID  id.LogID // of a durable shard, once it is known
+	life   hosting.Life
 
 	place   place
-	closing bool    // its files are on their way to be closed
-	again   bool    // and it is started when they are
-	aside   bool    // or they are set aside then: it was removed
 	next    *hosted // who waits for the place
 	settles *settling
 	unready bool
@@ -202,7 +198,7 @@ func (h *Host) reconcile(t *actors.Turn, want []route.Assignment) {
 	i := 0
 	for _, a := range want {
 		for i < len(h.resources) && h.resources[i].assignment.Name.Compare(a.Name) < 0 {
-			remove = append(remove, h.remove(h.resources[i], true))
+			remove = append(remove, h.remove(t, h.resources[i], true))
 			i++
 		}
 		if i < len(h.resources) && h.resources[i].assignment.Name == a.Name {
@@ -214,14 +210,14 @@ func (h *Host) reconcile(t *actors.Turn, want []route.Assignment) {
 				continue
 			}
 			// Same name, another incarnation or shape: replaced in the table below. Another shape has the same files.
-			h.remove(old, old.assignment.Incarnation != a.Incarnation)
+			h.remove(t, old, old.assignment.Incarnation != a.Incarnation)
 		}
 		r := h.host(t, a, settles)
 		next = append(next, r)
 		add = append(add, r.entry)
 	}
 	for ; i < len(h.resources); i++ {
-		remove = append(remove, h.remove(h.resources[i], true))
+		remove = append(remove, h.remove(t, h.resources[i], true))
 	}
 	h.resources = next
 	h.opts.Table.Update(add, remove)
@@ -301,8 +297,8 @@ func (h *Host) arm(t *actors.Turn) {
 	if h.retries > 0 {
 		for _, r := range h.resources {
 			for _, s := range r.shards {
-				if !s.retryAt.IsZero() {
-					sooner(s.retryAt)
+				if at := s.life.RetryAt(); !at.IsZero() {
+					sooner(at)
 				}
 			}
 		}
@@ -320,17 +316,15 @@ func (h *Host) retry(t *actors.Turn) {
 	now := t.Now()
 	for _, r := range h.resources {
 		for _, s := range r.shards {
-			if s.retryAt.IsZero() || now.Before(s.retryAt) {
-				continue
+			if then, due := s.life.Retry(now); due {
+				h.endQuarantine()
+				h.then(t, s, then)
 			}
-			h.endQuarantine(s)
-			h.startAgain(t, s)
 		}
 	}
 }
 
-func (h *Host) endQuarantine(s *hosted) {
-	s.retryAt = time.Time{}
+func (h *Host) endQuarantine() {
 	h.retries--
 	h.opts.Metrics.Quarantined.Dec()
 }
@@ -345,7 +339,7 @@ func (h *Host) drain(d *DrainAll) {
 	h.stopJanitor()
 	for _, r := range h.resources {
 		for _, s := range r.shards {
-			if !s.running {
+			if !s.life.Running() {
 				continue
 			}
 			if err := s.ref.TrySend(&drain{}, 0); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor/hosting"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
@@ -11,23 +12,41 @@ import (
 
 // remove stops a resource that is not wanted any more. What readers look at is closed when its shards have terminated, since a
 // shard may be in the middle of a turn, and what it answers there is to be readable. The children are forgotten then too. aside has
-// the files of its logs taken out of the way.
-func (h *Host) remove(r *resource, aside bool) route.Name {
+// the files of its logs taken out of the way, also if they still belong to a shard before that was to leave them to this one.
+func (h *Host) remove(t *actors.Turn, r *resource, aside bool) route.Name {
 	for _, s := range r.shards {
-		s.of, s.aside = nil, aside
+		s.of = nil
 		h.settled(s)
-		switch {
-		case s.running:
-			s.right.serving.Store(false)
-			s.ref.Stop()
-		case !s.retryAt.IsZero():
-			h.endQuarantine(s)
+		then, quarantined := s.life.Remove(aside)
+		if quarantined {
+			h.endQuarantine()
 		}
-		if !s.running && s.files != nil && !s.closing {
-			h.left(s)
+		if before := h.places[s.place]; aside && before != nil && before != s {
+			before.life.Unwanted()
 		}
+		h.then(t, s, then)
 	}
 	return r.assignment.Name
+}
+
+// then does what is to be done about a shard now.
+func (h *Host) then(t *actors.Turn, s *hosted, then hosting.Then) {
+	switch then {
+	case hosting.Nothing:
+	case hosting.Start:
+		h.start(t, s)
+	case hosting.Stop:
+		s.right.serving.Store(false)
+		s.ref.Stop()
+	case hosting.Close:
+		h.closeFiles(s)
+	case hosting.Aside:
+		h.setAside(s)
+	case hosting.Free:
+		h.free(t, s)
+	default:
+		panic("shardactor: a host is to do what nobody knows")
+	}
 }
 
 // terminated takes the end of a shard.
@@ -41,7 +60,7 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 	if s == nil {
 		return
 	}
-	failed := h.draining == nil && s.of != nil && x.Reason == actors.Panicked
+	then, failed := s.life.Terminated(x.Reason == actors.Panicked, h.draining != nil)
 	switch {
 	case s.of == nil:
 		s.end(storage.ClosedDeleted)
@@ -53,9 +72,7 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 	if s.of != nil {
 		h.change(s.of)
 	}
-	if s.files != nil {
-		h.closeFiles(s)
-	}
+	h.then(t, s, then)
 	if failed {
 		h.failed(t, s, x)
 	}
@@ -63,7 +80,7 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 
 // end closes what readers look at.
 func (s *hosted) end(reason storage.CloseReason) {
-	s.running, s.handle, s.reason = false, nil, wire.ReasonNotReady
+	s.handle, s.reason = nil, wire.ReasonNotReady
 	s.right.serving.Store(false)
 	if s.memory != nil {
 		s.memory.Close(reason)
@@ -77,24 +94,13 @@ func (s *hosted) end(reason storage.CloseReason) {
 // failed decides when a shard that panicked comes up again.
 func (h *Host) failed(t *actors.Turn, s *hosted, x actors.Terminated) {
 	number, now := s.number, t.Now()
-	at, quarantined := s.restarts.failed(now)
+	then, at, quarantined := s.life.Failed(now)
 	if quarantined {
-		s.retryAt = at
 		h.retries++
 		h.settled(s)
-	} else {
-		h.startAgain(t, s)
 	}
+	h.then(t, s, then)
 	h.report(s, shardFailed{shard: number, panic: panicText(x.Panic), quarantined: quarantined, retryIn: at.Sub(now)})
-}
-
-// startAgain brings up a shard, after its files were closed.
-func (h *Host) startAgain(t *actors.Turn, s *hosted) {
-	if s.closing {
-		s.again = true
-		return
-	}
-	h.start(t, s)
 }
 
 // report counts a failure and says what became of the shard.

@@ -16,21 +16,15 @@ func (h *Host) closeFiles(s *hosted) {
 	}
 	f := s.files
 	f.closeReaders(reason)
-	s.closing = true
 	h.closing++
-	f.end(s.of == nil && s.aside, func(err error) {
+	f.end(s.life.Unused(), func(err error) {
 		h.opts.Disks.ended()
 		f.say(report{what: filesClosed, err: err})
 	})
 }
 
-// left is for closed files of a shard that was removed: they are set aside if they are not to be used again.
-func (h *Host) left(s *hosted) {
-	if !s.aside {
-		h.free(s)
-		return
-	}
-	s.closing = true
+// setAside begins to take closed files out of the way.
+func (h *Host) setAside(s *hosted) {
 	h.closing++
 	f := s.files
 	h.opts.Disks.begin()
@@ -40,12 +34,16 @@ func (h *Host) left(s *hosted) {
 	})
 }
 
-// free lets go of a place; whoever waits for it may have it.
-func (h *Host) free(s *hosted) {
+// free lets go of a place; whoever waits for it has it now.
+func (h *Host) free(t *actors.Turn, s *hosted) {
+	next := s.next
 	if h.places[s.place] == s {
 		delete(h.places, s.place)
 	}
-	s.files = nil
+	s.files, s.next = nil, nil
+	if next != nil && next.of != nil && h.draining == nil {
+		h.start(t, next)
+	}
 }
 
 // reported takes what a durable shard or its files have to tell.
@@ -56,7 +54,7 @@ func (h *Host) reported(t *actors.Turn, x report) {
 		h.filesEnded(t, x)
 		return
 	}
-	if x.shard != s.number || s.of == nil || !s.running {
+	if x.shard != s.number || s.of == nil || !s.life.Running() {
 		return // of an incarnation that is over
 	}
 	h.settled(s)
@@ -88,22 +86,9 @@ func (h *Host) reported(t *actors.Turn, x report) {
 // filesEnded goes on with what waited for the files.
 func (h *Host) filesEnded(t *actors.Turn, x report) {
 	s := x.of
-	s.closing = false
 	h.closing--
 	if x.err != nil {
 		h.opts.Events.Emit(filesFailed{shard: x.shard, name: s.files.label(), aside: x.what == filesAside, err: x.err})
 	}
-	switch {
-	case s.of == nil && s.aside && x.what == filesClosed:
-		h.left(s)
-	case s.of == nil:
-		next := s.next
-		h.free(s)
-		if s.next = nil; next != nil && next.of != nil && h.draining == nil {
-			h.start(t, next)
-		}
-	case s.again && h.draining == nil:
-		s.again = false
-		h.start(t, s)
-	}
+	h.then(t, s, s.life.FilesEnded(x.what == filesAside, h.draining != nil))
 }

@@ -127,6 +127,7 @@ func (h *Host) spawn(t *actors.Turn, s *hosted, opts shardOptions) {
 	if err != nil {
 		panic("shardactor: spawn shard " + name + ": " + err.Error())
 	}
-	s.ref, s.running = ref, true
+	s.ref = ref
+	s.life.Started(s.files != nil)
 	h.children[name] = s
 }

@@ -70,7 +70,7 @@ func newWorldOn(t testing.TB, clock *actors.ManualClock, seen actors.Clock, chan
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := w.sys.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -98,7 +98,7 @@ func (w *world) desire(want ...route.Assignment) {
 			if v == w.version {
 				return
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			w.t.Fatal("the host did not apply what is desired")
 		}
 	}
@@ -107,7 +107,7 @@ func (w *world) desire(want ...route.Assignment) {
 // shard waits until a shard of the resource is there and returns it.
 func (w *world) shard(n route.Name, index uint32, not *Handle) *Handle {
 	w.t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for {
 		if e := w.table.Get(n); e != nil {
 			if target, ok := e.Shard(index); ok && target.State == route.Local && target.Shard != not {
@@ -157,7 +157,7 @@ func (r *replies) wait(t testing.TB, token shardcore.Token) Answer {
 		}
 		select {
 		case <-r.ch:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("request %d was not answered", token)
 		}
 	}
@@ -247,7 +247,7 @@ func TestADeletedStreamEndsItsReadersAndItsNameWorksAgainAtOnce(t *testing.T) { 
 	if old.Arm(1, 1) { // the shard has not stopped yet
 		select {
 		case <-rang:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("old readers wait for ever")
 		}
 	}
@@ -410,33 +410,6 @@ func TestThreeFailuresInAMinuteQuarantineAShardAndItComesBack(t *testing.T) {
 	}
 }
 
-func TestRestartPolicy(t *testing.T) {
-	var r restarts
-	now := time.UnixMilli(0)
-	want := []struct {
-		after       time.Duration
-		wait        time.Duration
-		quarantined bool
-	}{
-		{0, 0, false}, {time.Second, 0, false}, {time.Second, time.Minute, true},
-		{time.Minute, 0, false}, {0, 0, false}, {0, 2 * time.Minute, true},
-		{2 * time.Minute, 0, false}, {61 * time.Second, 0, false}, {61 * time.Second, 0, false}, // spread out: never quarantined
-	}
-	for i, x := range want {
-		now = now.Add(x.after)
-		at, quarantined := r.failed(now)
-		if at.Sub(now) != x.wait || quarantined != x.quarantined {
-			t.Fatalf("failure %d: wait %s, quarantined %v; want %s, %v", i, at.Sub(now), quarantined, x.wait, x.quarantined)
-		}
-	}
-	for range 30 {
-		r.failed(now)
-	}
-	if at, _ := func() (time.Time, bool) { r.failed(now); r.failed(now); return r.failed(now) }(); at.Sub(now) > quarantineMax {
-		t.Fatalf("a quarantine of %s", at.Sub(now))
-	}
-}
-
 func TestDrainFinishesEveryShardAndThenSaysSo(t *testing.T) {
 	w := newWorld(t, nil)
 	a, c := stream("orders", 1, 8), cache("users")
@@ -453,7 +426,7 @@ func TestDrainFinishesEveryShardAndThenSaysSo(t *testing.T) {
 	}
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("not drained")
 	}
 	for i := range shardcore.Token(8) {
@@ -468,7 +441,7 @@ func TestDrainFinishesEveryShardAndThenSaysSo(t *testing.T) {
 	}
 	select {
 	case <-second:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("a second drain is not answered")
 	}
 }

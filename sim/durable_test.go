@@ -133,7 +133,7 @@ func TestADurableTraceTellsTheStoryAndChangesNothing(t *testing.T) {
 	if code := command([]string{"-durable", "-seed", "3", "-trace"}, &told, &errs); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, errs.String(), told.String())
 	}
-	for _, want := range []string{"turn    n1/shards", "n1/disk write", "n1/disk sync", "shardactor.diskNews", "chaos", "is answered", "durable seed 3: hash "} {
+	for _, want := range []string{"turn    n1/shards", "/disk write", "/disk sync", "shardactor.diskNews", "chaos", "is answered", "durable seed 3: hash "} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("the trace does not say %q", want)
 		}

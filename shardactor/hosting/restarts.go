@@ -1,12 +1,12 @@
-package shardactor
+package hosting
 
 import "time"
 
-// restarts decides when a failed shard comes up again. It is told the time and keeps none of its own.
+// Restarts decides when a failed shard comes up again. It is told the time and keeps none of its own.
 //
 // A shard that fails is brought up at once: its state is gone or on disk, and its clients wait. Three failures within a
 // minute mean that it will fail again, so it is quarantined and tried after 1, 2, 4 ... 30 minutes.
-type restarts struct {
+type Restarts struct {
 	failures []time.Time
 	strikes  int
 }
@@ -15,11 +15,12 @@ const (
 	restartWindow   = time.Minute
 	restartFailures = 3
 	quarantineFirst = time.Minute
-	quarantineMax   = 30 * time.Minute
+	// QuarantineMax is the longest that a shard is left alone.
+	QuarantineMax = 30 * time.Minute
 )
 
-// failed notes a failure and returns when to bring the shard up again: at now, or later when it is quarantined.
-func (r *restarts) failed(now time.Time) (at time.Time, quarantined bool) {
+// Failed notes a failure and returns when to bring the shard up again: at now, or later when it is quarantined.
+func (r *Restarts) Failed(now time.Time) (at time.Time, quarantined bool) {
 	recent := r.failures[:0]
 	for _, f := range r.failures {
 		if now.Sub(f) < restartWindow {
@@ -31,8 +32,8 @@ func (r *restarts) failed(now time.Time) (at time.Time, quarantined bool) {
 		return now, false
 	}
 	r.failures = r.failures[:0]
-	wait := min(quarantineFirst<<r.strikes, quarantineMax)
-	if wait < quarantineMax {
+	wait := min(quarantineFirst<<r.strikes, QuarantineMax)
+	if wait < QuarantineMax {
 		r.strikes++
 	}
 	return now.Add(wait), true

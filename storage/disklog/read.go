@@ -31,6 +31,21 @@ func (l *Log) Read(ctx context.Context, from, end id.Offset, maxBatches, maxByte
 		}
 		defer slots.Release()
 	}
+	return l.read(ctx, from, end, maxBatches, maxBytes, dst)
+}
+
+// ReadInJob is Read for a job of Options.Exec. It takes no read slot: the workers of the pool bound such reads, and a job that waited for a
+// slot would keep a worker from what needs no slot, for as long as clients read.
+func (l *Log) ReadInJob(from, end id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) ([]*batch.Batch, error) {
+	dst = dst[:0]
+	if from >= min(end, id.Offset(l.tail.Load())) {
+		_, _, err := l.view(from)
+		return dst, err
+	}
+	return l.read(context.Background(), from, end, maxBatches, maxBytes, dst)
+}
+
+func (l *Log) read(ctx context.Context, from, end id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) ([]*batch.Batch, error) {
 	r := reading{log: l, from: from, end: end, batches: maxBatches, bytes: maxBytes, out: dst}
 	for !r.full && r.from < end {
 		err := ctx.Err()

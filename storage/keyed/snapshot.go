@@ -59,6 +59,7 @@ type Snapshot struct {
 	entries uint64
 	begun   bool
 	done    bool
+	cut     bool
 }
 
 // NewSnapshot begins a snapshot of what f has folded. f must be Complete, which is asked for on the goroutine that folds.
@@ -87,6 +88,9 @@ func (s *Snapshot) Next(dst []byte) (out []byte, more bool) {
 	}
 	return dst, !s.done
 }
+
+// Cut reports whether the index was closed before all of it was written: what Next returned is of no use, and no fold can be made of it.
+func (s *Snapshot) Cut() bool { return s.cut }
 
 // Until is the offset that the snapshot is as of, once it is written: it is good for logs that reach it.
 func (s *Snapshot) Until() id.Offset { return s.until }
@@ -153,7 +157,11 @@ func (s *Snapshot) tail(dst []byte) []byte {
 	s.index.mu.RLock()
 	last := s.index.last
 	s.until = s.index.asOf
+	s.cut = s.index.closed
 	s.index.mu.RUnlock()
+	if s.cut {
+		return dst
+	}
 	start := len(dst)
 	dst = s.open(dst, partTail)
 	dst = be.AppendUint64(dst, uint64(s.until))

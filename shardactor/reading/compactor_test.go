@@ -1,0 +1,286 @@
+package reading
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/keyed"
+	"github.com/felixd/felixd/wire/id"
+)
+
+// compactorWorld is a shard with one log and a compactor, whose disk does what a test tells it.
+type compactorWorld struct {
+	*ledgerWorld
+	cache   *KeyedCache
+	c       *Compactor
+	clock   time.Time
+	durable id.Offset
+	base    id.Offset    // of the log: what is below is removed
+	pending keyed.Effect // handed out and not answered
+	copies  *batch.Batch // of AppendMoved, claimed
+	number  uint64
+	free    time.Time // no copies before
+	removed int
+	failed  int
+}
+
+const compactorRate = 1000 // bytes per second
+
+func newCompactorWorld(inline int) *compactorWorld {
+	cache := NewKeyedCache(keyedOptions(inline), 0)
+	w := &compactorWorld{ledgerWorld: newLedgerWorld(cache), cache: cache, clock: time.UnixMilli(1000)}
+	w.c = NewCompactor(CompactorOptions{
+		Index: cache.Index(), Policy: keyed.Policy{Ratio: 2, Floor: 300}, Encode: EncodeMove, Poll: time.Millisecond,
+		Pace: func(now time.Time, bytes int64) time.Time {
+			if w.free.Before(now) {
+				w.free = now
+			}
+			at := w.free
+			w.free = at.Add(time.Duration(bytes) * time.Second / compactorRate)
+			return at
+		},
+	})
+	return w
+}
+
+func (w *compactorWorld) bytes() (n int64) {
+	for _, b := range w.log {
+		if b.Base >= w.base && b.Base < w.folded {
+			n += int64(len(b.Body)) + batch.Overhead
+		}
+	}
+	return n
+}
+
+// step lets the compactor go on as far as it does.
+func (w *compactorWorld) step() error {
+	for range 1000 {
+		e, again := w.c.Next(w.clock, LogLook{
+			Bytes: w.bytes(), Durable: w.durable, Folded: w.folded, Turn: keyed.Turn{Tail: w.tail, Staged: w.ledger.Staged},
+		})
+		if e == nil {
+			if !again.IsZero() && !again.After(w.clock) {
+				return errors.New("it is to be called again at once, for nothing")
+			}
+			return nil
+		}
+		if _, flush := w.pending.(keyed.FlushLog); flush && w.durable >= w.pending.(keyed.FlushLog).Through {
+			w.pending = nil
+		}
+		if _, paused := w.pending.(keyed.Pause); paused && w.folded >= w.pending.(keyed.Pause).Until {
+			w.pending = nil
+		}
+		if w.pending != nil {
+			return fmt.Errorf("%T is asked for while %T is under way", e, w.pending)
+		}
+		if err := w.perform(e); err != nil {
+			return err
+		}
+	}
+	return errors.New("it never rests")
+}
+
+func (w *compactorWorld) perform(e keyed.Effect) error {
+	w.pending = e
+	switch e := e.(type) {
+	case keyed.SealLog:
+		w.number++
+		w.c.Sealing(w.number, w.tail)
+	case keyed.AppendMoved:
+		if begun := w.free.Add(-time.Duration(compactionBytes(e)) * time.Second / compactorRate); w.clock.Before(begun) {
+			return fmt.Errorf("copies at %v, their time is %v", w.clock, begun)
+		}
+		if e.Base != w.tail {
+			w.pending = nil
+			w.c.Answer(keyed.Stale{})
+			return nil
+		}
+		w.copies = &batch.Batch{Kind: batch.Records, Base: e.Base, Count: e.Count, Generation: 1, Body: e.Body}
+		w.log = append(w.log, w.copies)
+		w.tail = w.copies.End()
+		w.ledger.Claimed(w.copies)
+	case keyed.RetainFrom:
+		var err error
+		for cursor := keyed.Cursor(0); ; {
+			cursor = w.cache.Index().Scan(cursor, nil, func(x keyed.Entry) {
+				if x.Offset < e.Offset {
+					err = fmt.Errorf("%q stands at %s, and all below %s is to be removed", x.Key, x.Offset, e.Offset)
+				} else if x.Offset >= w.durable {
+					err = fmt.Errorf("%q at %s is not durable, up to %s is", x.Key, x.Offset, w.durable)
+				}
+			})
+			if cursor.Done() {
+				break
+			}
+		}
+		return err
+	case keyed.Finished:
+		w.pending = nil
+		if e.Result.Err != nil {
+			w.failed++
+		} else if e.Result.Cut > 0 {
+			w.removed++
+		}
+	case keyed.Pause, keyed.FlushLog, keyed.ReadValues:
+	}
+	return nil
+}
+
+// disk answers what is under way, if the disk does that.
+func (w *compactorWorld) disk() {
+	switch e := w.pending.(type) {
+	case keyed.SealLog:
+		w.pending = nil
+		w.c.Persisted(w.number)
+	case keyed.Pause:
+		w.c.Turned()
+	case keyed.ReadValues:
+		var in keyed.Values
+		for _, p := range e.Places {
+			in.List = append(in.List, w.valueIn(p.Offset))
+		}
+		w.pending = nil
+		w.c.Answer(in)
+	case keyed.RetainFrom:
+		w.base, w.pending = e.Offset, nil
+		w.c.Answer(keyed.Retained{})
+	}
+}
+
+func (w *compactorWorld) valueIn(at id.Offset) []byte {
+	for _, b := range w.log {
+		if b.Base <= at && at < b.End() {
+			payload, err := keyed.RecordAt(b, at)
+			if err != nil {
+				panic(err)
+			}
+			r, err := DecodeRecord(payload)
+			if err != nil {
+				panic(err)
+			}
+			return r.Value
+		}
+	}
+	panic("no record there")
+}
+
+// foldSome folds claimed batches, and answers for copies among them.
+func (w *compactorWorld) foldSome(n int) error {
+	if err := w.settle(n); err != nil {
+		return err
+	}
+	if w.copies != nil && w.folded >= w.copies.End() {
+		w.copies, w.pending = nil, nil
+		w.c.Answer(keyed.Moved{})
+	}
+	return nil
+}
+
+// fail voids what is claimed.
+func (w *compactorWorld) fail() {
+	w.void(len(w.log))
+	err := errors.New("no space")
+	if w.copies != nil {
+		w.copies, w.pending = nil, nil
+		w.c.Answer(keyed.Failed{Err: err})
+	}
+	switch w.pending.(type) {
+	case keyed.SealLog, keyed.Pause:
+		w.pending = nil
+	}
+	w.c.LogFailed(err)
+}
+
+// Whatever clients write, the disk does and time brings in between: one effect is under way at a time, copies keep their pace, the head is removed
+// only when nothing stands there and its copies are durable, every compaction comes to its end, and what the keys hold is what was written.
+func TestACompactionComesToItsEndWhateverHappensMeanwhile(t *testing.T) {
+	keys := []string{"a", "b", "c", "d", "e", "f"}
+	removed, failed := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newCompactorWorld(rapid.SampledFrom([]int{3, 100}).Draw(t, "inline"))
+		must := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range rapid.IntRange(20, 150).Draw(t, "steps") {
+			switch rapid.IntRange(0, 11).Draw(t, "what") {
+			case 0, 1, 2, 3:
+				key := []byte(rapid.SampledFrom(keys).Draw(t, "key"))
+				if _, there, _ := w.ledger.Newest(key, w.now); there && rapid.IntRange(0, 4).Draw(t, "delete") == 0 {
+					w.claim(Record{Op: OpDelete, Key: key})
+				} else {
+					w.claim(Record{Op: OpPut, Key: key, Value: make([]byte, rapid.IntRange(0, 60).Draw(t, "bytes"))})
+				}
+			case 4, 5:
+				must(w.foldSome(rapid.IntRange(1, 5).Draw(t, "fold")))
+			case 6:
+				w.durable = w.folded
+			case 7, 8:
+				w.disk()
+			case 9:
+				w.clock = w.clock.Add(time.Duration(rapid.IntRange(1, 500).Draw(t, "ms")) * time.Millisecond)
+			case 10:
+				if rapid.IntRange(0, 9).Draw(t, "fails") == 0 {
+					w.fail()
+				}
+			}
+			must(w.step())
+			must(w.check(keys))
+		}
+		for i := 0; w.c.Running(); i++ {
+			if i == 1000 {
+				t.Fatalf("it waits for ever, for %T", w.pending)
+			}
+			must(w.foldSome(100))
+			w.durable = w.folded
+			w.disk()
+			w.clock = w.clock.Add(time.Second)
+			must(w.step())
+		}
+		must(w.check(keys))
+		removed += w.removed
+		failed += w.failed
+	})
+	if removed == 0 || failed == 0 {
+		t.Errorf("%d heads were removed, and %d compactions failed", removed, failed)
+	}
+}
+
+// After one that ended the next begins when the log has grown by a quarter and by the floor.
+func TestACompactionIsNotBegunAgainAtOnce(t *testing.T) {
+	cache := NewKeyedCache(keyedOptions(100), 0)
+	c := NewCompactor(CompactorOptions{Index: cache.Index(), Policy: keyed.Policy{Ratio: 2, Floor: 300}, Encode: EncodeMove})
+	at := func(bytes int64) keyed.Effect {
+		e, _ := c.Next(time.UnixMilli(0), LogLook{Bytes: bytes, Turn: keyed.Turn{Staged: func([]byte) bool { return false }}})
+		return e
+	}
+	ends := func(bytes int64) {
+		t.Helper()
+		if _, ok := at(bytes).(keyed.SealLog); !ok {
+			t.Fatalf("at %d bytes none begins", bytes)
+		}
+		c.Sealing(1, 0)
+		c.LogFailed(errors.New("no space"))
+		if f, ok := at(bytes).(keyed.Finished); !ok || f.Result.Err == nil || c.Running() {
+			t.Fatalf("%+v", f)
+		}
+	}
+	if at(300) != nil {
+		t.Fatal("it begins at the floor")
+	}
+	ends(400)
+	if at(700) != nil {
+		t.Fatal("it begins again before the log has grown by its floor")
+	}
+	ends(4000)
+	if at(5000) != nil {
+		t.Fatal("it begins again before the log has grown by a quarter")
+	}
+	ends(5001)
+}
