@@ -66,7 +66,7 @@ func warmed(t testing.TB, e *exchange) *exchange {
 
 // From the bytes of a batch to its ack: lane, shard and answer together stay within the budget of the design.
 //
-// mission 204
+// mission 204, mission 337
 func TestAPublishedBatchCostsAtMostEightAllocations(t *testing.T) {
 	e := warmed(t, publishing(t, benchSite(t)))
 	n := testing.AllocsPerRun(2000, func() { e.do(t) })

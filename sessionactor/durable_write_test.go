@@ -259,6 +259,7 @@ func TestAWriteWithoutOutcomeIsAnsweredAsUnknownInTime(t *testing.T) {
 	clock := actors.NewManualClock(time.Unix(1_700_000_000, 0))
 	x, _ := durable(t, setting{clock: clock})
 	l := dial(t, x.connect(), today())
+	clock.Advance(2 * restAfter) // nobody looks after a lane that rests
 	timers := clock.Pending()
 	entered := x.sabotage.hold("orders/0")
 	l.raw(batchTo("orders", 1, wire.AckPerBatch, "a"))

@@ -15,8 +15,9 @@ publisher to as many subscribers. The publisher and each subscriber have a conne
 func (b *benchCommands) subCommand() *cobra.Command {
 	var f shapeFlags
 	cmd := &cobra.Command{
-		Use:   "sub STREAM",
-		Short: "How fast a broker delivers to one subscriber, beside a raw relay",
+		Use:     "sub STREAM",
+		Example: `  felixctl bench sub ticks`,
+		Short:   "How fast a broker delivers to one subscriber, beside a raw relay",
 		Long: `Publish as fast as one subscriber receives, and count what it has received. A closed loop.
 ` + flowHelp,
 		Args: cobra.ExactArgs(1), ValidArgsFunction: b.completeNames("streams"),
@@ -34,8 +35,9 @@ func (b *benchCommands) fanoutCommand() *cobra.Command {
 	var f shapeFlags
 	var subscribers int
 	cmd := &cobra.Command{
-		Use:   "fanout STREAM",
-		Short: "How fast a broker delivers to several subscribers, beside a raw relay",
+		Use:     "fanout STREAM",
+		Example: `  felixctl bench fanout ticks`,
+		Short:   "How fast a broker delivers to several subscribers, beside a raw relay",
 		Long: `Publish as fast as the slowest of --fanout subscribers receives, and count what all have received together. A
 closed loop.
 ` + flowHelp,

@@ -13,8 +13,9 @@ func (b *benchCommands) latencyCommand() *cobra.Command {
 	spec := bench.LatencySpec{Name: "latency", Title: "acknowledgement at a fixed rate, against a raw echo"}
 	var d durableFlags
 	cmd := &cobra.Command{
-		Use:   "latency STREAM",
-		Short: "How long acknowledgements take at a fixed rate, beside a raw echo",
+		Use:     "latency STREAM",
+		Example: `  felixctl bench latency ticks`,
+		Short:   "How long acknowledgements take at a fixed rate, beside a raw echo",
 		Long: `Publish single records at a fixed rate and measure each from when it was due until its acknowledgement. An open loop:
 a broker that stalls cannot hide it, since what becomes due meanwhile counts too. How late this program itself was
 is reported beside (generator_late in JSON). Records of one shard travel on one stream of the connection, so

@@ -35,6 +35,8 @@ A key that is not there ends with exit code 5.
 
 With --version its version is told too, which is what --if-version of put and rm take: on a line of its own on a
 terminal, in an object elsewhere.`,
+		Example: `  felixctl cache get users alice
+  felixctl cache get users alice --version`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("caches"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withBroker(cmd.Context(), func(b broker) error {
@@ -159,6 +161,9 @@ func (a *app) cacheRmCommand() *cobra.Command {
 		Long: `With a KEY: remove it, which needs no confirmation; exit code 5 when it was not there. With --if-version it is removed only
 if its value has that version; another version is exit code 4.
 Without one: remove the cache itself, after asking.`,
+		Example: `  felixctl cache rm users alice
+  felixctl cache rm users alice --if-version 18
+  felixctl cache rm users --yes`,
 		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.completeNames("caches"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			only, err := conditionOf(cmd.Flags())

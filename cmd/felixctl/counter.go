@@ -68,10 +68,11 @@ var negativeFlag = regexp.MustCompile(` in -[0-9]+$`)
 
 func (a *app) counterGetCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "get CACHE KEY",
-		Short: "Print a counter",
-		Long:  "Print the sum of a counter. One that was never written ends with exit code 5.",
-		Args:  cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("caches"),
+		Use:     "get CACHE KEY",
+		Short:   "Print a counter",
+		Long:    "Print the sum of a counter. One that was never written ends with exit code 5.",
+		Example: `  felixctl counter get users visits`,
+		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("caches"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withBroker(cmd.Context(), func(b broker) error { return a.counterGet(cmd.Context(), b, args[0], args[1]) })
 		}),

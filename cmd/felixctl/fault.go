@@ -26,19 +26,19 @@ func (a *app) faultCommand() *cobra.Command {
 }
 
 func (a *app) faultCrashCommand(socket *string) *cobra.Command {
-	return a.faultAction(socket, "crash ACTOR", "Make an actor's next turn panic, at once", func(*cobra.Command) func() (faultRequest, string, error) {
+	return a.faultAction(socket, "crash ACTOR", "Make an actor's next turn panic, at once", "crash shards/3", func(*cobra.Command) func() (faultRequest, string, error) {
 		return func() (faultRequest, string, error) { return faultRequest{Do: "crash"}, "crashed %s", nil }
 	})
 }
 
 func (a *app) faultHealCommand(socket *string) *cobra.Command {
-	return a.faultAction(socket, "heal ACTOR", "End a pause and a slowdown", func(*cobra.Command) func() (faultRequest, string, error) {
+	return a.faultAction(socket, "heal ACTOR", "End a pause and a slowdown", "heal shards/3", func(*cobra.Command) func() (faultRequest, string, error) {
 		return func() (faultRequest, string, error) { return faultRequest{Do: "heal"}, "healed %s", nil }
 	})
 }
 
 func (a *app) faultPauseCommand(socket *string) *cobra.Command {
-	return a.faultAction(socket, "pause ACTOR --for TIME", "Let an actor do nothing for a while; its mailbox fills", func(c *cobra.Command) func() (faultRequest, string, error) {
+	return a.faultAction(socket, "pause ACTOR --for TIME", "Let an actor do nothing for a while; its mailbox fills", "pause shards/3 --for 5s", func(c *cobra.Command) func() (faultRequest, string, error) {
 		lasts := durationFlag(c, "for", "how long, like 5s")
 		return func() (faultRequest, string, error) {
 			ms, err := faultMillis("for", *lasts)
@@ -48,7 +48,7 @@ func (a *app) faultPauseCommand(socket *string) *cobra.Command {
 }
 
 func (a *app) faultSlowCommand(socket *string) *cobra.Command {
-	return a.faultAction(socket, "slow ACTOR --by TIME --for TIME", "Let each turn of an actor wait before it begins", func(c *cobra.Command) func() (faultRequest, string, error) {
+	return a.faultAction(socket, "slow ACTOR --by TIME --for TIME", "Let each turn of an actor wait before it begins", "slow shards/3 --by 10ms --for 30s", func(c *cobra.Command) func() (faultRequest, string, error) {
 		by, lasts := durationFlag(c, "by", "what a turn waits, like 10ms"), durationFlag(c, "for", "how long, like 30s")
 		return func() (faultRequest, string, error) {
 			ms, err := faultMillis("by", *by)
@@ -63,8 +63,8 @@ func (a *app) faultSlowCommand(socket *string) *cobra.Command {
 
 // faultAction is a command that does one thing to one actor. prepare adds the flags and returns what reads them: the request, and the
 // sentence for people, with a place for the actor.
-func (a *app) faultAction(socket *string, use, short string, prepare func(c *cobra.Command) func() (faultRequest, string, error)) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeActors(socket)}
+func (a *app) faultAction(socket *string, use, short, example string, prepare func(c *cobra.Command) func() (faultRequest, string, error)) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Example: "  felixctl fault " + example, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeActors(socket)}
 	read := prepare(c)
 	c.RunE = does(func(cmd *cobra.Command, args []string) error {
 		request, sentence, err := read()

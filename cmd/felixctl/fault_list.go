@@ -28,6 +28,7 @@ type faultActor struct {
 func (a *app) faultListCommand(socket *string) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Short: "List the actors, what waits in their mailboxes and what was done to them", Args: cobra.NoArgs,
+		Example: "  felixctl fault ls",
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
 			return a.withFaultDoor(cmd.Context(), *socket, func(d *faultDoor) error {
 				items, err := d.list()

@@ -31,7 +31,7 @@ where a new one begins.`,
   felixctl group seek orders billing --shard 2 --to 1200`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
-			to, err := parseStart(f.to, time.Now())
+			to, err := parseStart("--to", f.to, time.Now())
 			if f.to == "" {
 				err = usagef("--to is missing; use latest, %s", startHelp)
 			}
@@ -103,6 +103,8 @@ func (a *app) groupRmCommand() *cobra.Command {
 		Short: "Remove a group",
 		Long: `Remove a group, after asking: its position, its dead letters, and what it has handed out. The records stay in the stream. Who
 polls it later begins at the oldest. A group that is not there ends with exit code 5.`,
+		Example: `  felixctl group rm orders billing
+  felixctl group rm orders billing --yes`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withGroup(cmd, args, func(ctx context.Context, b broker, g groupName) error {

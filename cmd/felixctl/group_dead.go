@@ -19,6 +19,8 @@ func (a *app) groupDeadLettersCommand() *cobra.Command {
 		Short: "List what a group has given up",
 		Long: `List the records that a group has given up, by shard and offset: SHARD/OFFSET lines on a terminal, an object per line elsewhere
 and with --json. With --payloads each is read from the stream too; one that is not kept any more has none.`,
+		Example: `  felixctl group dead-letters orders billing --payloads
+  felixctl group dead-letters orders billing --shard 2 --json`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withGroup(cmd, args, func(ctx context.Context, b broker, g groupName) error {
@@ -131,7 +133,8 @@ func (a *app) deadCommand(c deadCommand) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   c.use + " STREAM GROUP {OFFSET... | --all}",
 		Short: c.short, Long: c.long,
-		Args: cobra.MinimumNArgs(2), ValidArgsFunction: a.completeNames("streams"),
+		Example: "  felixctl group " + c.use + " orders billing 2/1041 2/1077\n  felixctl group " + c.use + " orders billing --all",
+		Args:    cobra.MinimumNArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			places, err := parsePlaces(args[2:], shard)
 			switch {

@@ -37,6 +37,8 @@ func (a *app) groupInfoCommand() *cobra.Command {
 is between, IN FLIGHT what is claimed now, OWED what is to be handed out again, DEAD what was given up.
 
 A group without a position has finished nothing yet, or nobody has ever polled it: that looks the same, and is a success.`,
+		Example: `  felixctl group info orders billing
+  felixctl group info orders billing --shard 2 --json`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withGroup(cmd, args, func(ctx context.Context, b broker, g groupName) error {
@@ -60,7 +62,8 @@ func (a *app) groupLagCommand() *cobra.Command {
 		Long: `Print how many offsets lie between what a group has finished and the end, of all shards together: a number alone, for people
 and scripts alike, or with --json an object that has each shard. Records that are finished out of order count until those
 before them are.`,
-		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
+		Example: `  felixctl group lag orders billing`,
+		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withGroup(cmd, args, func(ctx context.Context, b broker, g groupName) error {
 				facts, err := a.describe(ctx, b, g, shard)

@@ -10,7 +10,7 @@ import (
 // groupLsCommand lists the groups of a stream.
 func (a *app) groupLsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "ls STREAM", Short: "List the groups of a stream", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
+		Use: "ls STREAM", Short: "List the groups of a stream", Example: "  felixctl group ls orders", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			c, err := a.api()
 			if err != nil {

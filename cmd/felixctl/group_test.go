@@ -255,7 +255,9 @@ func TestMistakesAboutGroupsAreToldBeforeAnythingIsAsked(t *testing.T) {
 		{[]string{"work", "s", "g", "--exec", "x", "--timeout", "-1s"}, "--timeout, --retry-delay and --idle"},
 		{[]string{"work", "s", "g", "--exec", "x", "--stop-timeout", "0s"}, "--stop-timeout is 0s"},
 		{[]string{"ls"}, "accepts 1 arg(s)"},
-		{[]string{}, "felixctl group needs one of its commands"},
+		{[]string{}, "felixctl group needs one of its commands: ack, dead-letters, discard, info, lag, ls, "},
+		{[]string{}, "see felixctl group --help"},
+		{[]string{"seek", "s", "g", "--to", "soon"}, `--to is "soon"; use latest`},
 	} {
 		before := len(c.stderr.String())
 		c.run(exitUsage, append([]string{"group"}, m.args...)...)

@@ -119,7 +119,7 @@ func (a *app) work(ctx context.Context, b broker, g groupName, f workFlags) erro
 	}
 	a.note("working on %s, %s at a time", g.text(), plural(f.concurrency, "command"))
 	stop = a.progress(func() string { return w.progress(c.Stats()) })
-	w.until(ctx, c)
+	w.until(ctx, b, c)
 	if n := c.Stats().Running; n > 0 && ctx.Err() != nil {
 		w.say("stopping: %s still running; interrupt again to end what runs", plural(n, "command"))
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -319,5 +320,30 @@ func TestProgressHasRateInFlightFailedAndDead(t *testing.T) {
 	}
 	if again := w.progress(client.ConsumerStats{Acked: 301}); !strings.Contains(again, fmt.Sprintf("%.1f/s", w.rate)) {
 		t.Errorf("the rate is taken anew at once: %s", again)
+	}
+}
+
+func TestABrokerThatIsGoneIsNotIdle(t *testing.T) {
+	b := queued(t, 1)
+	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM, Attempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	at := broker{Client: c, namespace: "default"}
+	w := newWorker(nil, groupName{Namespace: "default", Stream: "orders", Group: "g"}, workFlags{})
+	if err := w.askWhetherThere(t.Context(), at); err != nil {
+		t.Errorf("a broker that is there: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	if err := b.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.askWhetherThere(t.Context(), at); err == nil {
+		t.Error("a broker that is gone is taken for one that is there")
+	}
+	cancel()
+	if err := w.askWhetherThere(ended, at); err == nil {
+		t.Error("an interrupted question is taken for an answer")
 	}
 }

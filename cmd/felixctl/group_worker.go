@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -65,14 +66,14 @@ func (w *worker) watchInterrupts() (stop func()) {
 }
 
 // until returns when the work is to end.
-func (w *worker) until(ctx context.Context, c *client.Consumer) {
+func (w *worker) until(ctx context.Context, b broker, c *client.Consumer) {
 	var tick <-chan time.Time
 	if w.flags.idle > 0 {
 		ticker := time.NewTicker(max(time.Millisecond, min(w.flags.idle/4, 250*time.Millisecond)))
 		defer ticker.Stop()
 		tick = ticker.C
 	}
-	last, received := time.Now(), uint64(0)
+	last, received, connects := time.Now(), uint64(0), b.Stats().Connects
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,10 +86,35 @@ func (w *worker) until(ctx context.Context, c *client.Consumer) {
 			if s := c.Stats(); s.Running > 0 || s.Received != received {
 				last, received = now, s.Received
 			} else if now.Sub(last) >= w.flags.idle {
-				return
+				err := w.askWhetherThere(ctx, b)
+				n := b.Stats().Connects
+				if err == nil && n == connects {
+					return
+				}
+				connects = n
+				if err != nil && ctx.Err() == nil {
+					w.say("not idle: the broker does not answer: %v", err)
+				}
+				last = time.Now()
 			}
 		}
 	}
+}
+
+// askTimeout is how long a broker has to show that it is there.
+const askTimeout = 5 * time.Second
+
+// askWhetherThere tells a group that has nothing to do from a broker that is gone: nil when the broker answers, if only with a refusal that
+// lasts.
+func (w *worker) askWhetherThere(ctx context.Context, b broker) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	_, err := b.GroupDescribe(ctx, w.group.Namespace, w.group.Stream, 0, w.group.Group)
+	var refused *client.BrokerError
+	if errors.As(err, &refused) && !client.Retryable(err) {
+		return nil
+	}
+	return err
 }
 
 // handle runs the command for one record. It is the handler of the consumer.
@@ -112,7 +138,7 @@ func (w *worker) handle(ctx context.Context, m client.Message) error {
 	case succeeded:
 		return nil
 	case unrunnable:
-		w.fail(fmt.Errorf("the command cannot be run: %w", e.err))
+		w.fail(fmt.Errorf("the command cannot be run: %w: look at --exec; the record was given back", e.err))
 		return client.RetryAfter(0, e)
 	case interrupted:
 		return client.RetryAfter(0, e)

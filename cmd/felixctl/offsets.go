@@ -20,7 +20,8 @@ func (a *app) streamOffsetsCommand() *cobra.Command {
 		Short: "Show which offsets each shard of a durable stream holds",
 		Long: `Ask the broker for the oldest offset that each shard of a durable stream keeps, and for the one that its next record gets:
 what --from takes, and what --if-offset takes.`,
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
+		Example: `  felixctl stream offsets orders`,
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			return a.withBroker(cmd.Context(), func(b broker) error { return a.offsets(cmd.Context(), b, args[0]) })
 		}),

@@ -40,7 +40,7 @@ Records are written as sub writes them.`,
 			if f.count < 0 {
 				return usagef("--count is %d; use a positive number, or 0 for all", f.count)
 			}
-			from, err := parseStart(f.from, time.Now())
+			from, err := parseStart("--from", f.from, time.Now())
 			switch {
 			case err != nil:
 				return err

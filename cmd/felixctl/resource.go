@@ -20,6 +20,7 @@ type resource struct {
 func (a *app) lsCommand(r resource) *cobra.Command {
 	return &cobra.Command{
 		Use: "ls", Short: "List the " + r.noun + "s of the namespace", Args: cobra.NoArgs,
+		Example: "  felixctl " + r.noun + " ls\n  felixctl " + r.noun + " ls --namespace default --json",
 		RunE: does(func(cmd *cobra.Command, _ []string) error {
 			c, err := a.api()
 			if err != nil {
@@ -48,7 +49,7 @@ func (a *app) lsCommand(r resource) *cobra.Command {
 // infoCommand shows one.
 func (a *app) infoCommand(r resource) *cobra.Command {
 	return &cobra.Command{
-		Use: "info NAME", Short: "Show one " + r.noun, Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames(r.collection),
+		Use: "info NAME", Short: "Show one " + r.noun, Example: "  felixctl " + r.noun + " info NAME", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames(r.collection),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			c, err := a.api()
 			if err != nil {

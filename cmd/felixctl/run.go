@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -26,10 +27,10 @@ func run(ctx context.Context, args []string, sys system) int {
 	a := &app{sys: sys}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var ran *ranError
 	if err != nil && !errors.As(err, &ran) {
-		err = usagef("%v\nsee felixctl --help", err)
+		err = usagef("%v\nsee %s --help", err, cmd.CommandPath())
 	}
 	if err == nil {
 		return exitOK
@@ -94,7 +95,13 @@ Exit codes: 0 success, 1 other failure, 2 usage, 3 unreachable, 4 refused, 5 not
 // group is a command that only holds others.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	g := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
-		return fmt.Errorf("%s needs one of its commands", cmd.CommandPath())
+		names := make([]string, 0, len(cmd.Commands()))
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return fmt.Errorf("%s needs one of its commands: %s", cmd.CommandPath(), strings.Join(names, ", "))
 	}}
 	g.AddCommand(commands...)
 	return g

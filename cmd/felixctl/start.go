@@ -9,7 +9,7 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// startHelp is what --from takes.
+// startHelp is what a position is given as.
 const startHelp = "an offset, earliest, time:2026-01-31T12:00:00Z, or -5m for five minutes ago"
 
 // start is where to begin: an offset, a time, or a word.
@@ -22,8 +22,8 @@ type start struct {
 	latest   bool
 }
 
-// parseStart reads --from.
-func parseStart(text string, now time.Time) (start, error) {
+// parseStart reads the position that a flag, such as --from, was given.
+func parseStart(flag, text string, now time.Time) (start, error) {
 	switch text {
 	case "latest":
 		return start{Start: client.Latest(), latest: true}, nil
@@ -33,20 +33,20 @@ func parseStart(text string, now time.Time) (start, error) {
 	if clock, ok := strings.CutPrefix(text, "time:"); ok {
 		at, err := time.Parse(time.RFC3339Nano, clock)
 		if err != nil {
-			return start{}, usagef("--from is %q; give a time as RFC 3339 has it, such as time:2026-01-31T12:00:00Z", text)
+			return start{}, usagef("%s is %q; give a time as RFC 3339 has it, such as time:2026-01-31T12:00:00Z", flag, text)
 		}
 		return since(at), nil
 	}
 	if strings.HasPrefix(text, "-") {
 		ago, err := time.ParseDuration(text[1:])
 		if err != nil {
-			return start{}, usagef("--from is %q; give a time span, such as -5m or -1h30m", text)
+			return start{}, usagef("%s is %q; give a time span, such as -5m or -1h30m", flag, text)
 		}
 		return since(now.Add(-ago)), nil
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return start{}, usagef("--from is %q; use latest, %s", text, startHelp)
+		return start{}, usagef("%s is %q; use latest, %s", flag, text, startHelp)
 	}
 	return start{Start: client.At(id.Offset(n)), offset: id.Offset(n)}, nil
 }

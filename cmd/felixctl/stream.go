@@ -142,7 +142,7 @@ A stream that exists with the same settings is a success; one with other setting
 func (a *app) streamRmCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use: "rm NAME", Short: "Remove a stream and its records", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
+		Use: "rm NAME", Short: "Remove a stream and its records", Example: "  felixctl stream rm orders --yes", Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error { return a.remove(cmd, streams(), args[0], yes) }),
 	}
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")

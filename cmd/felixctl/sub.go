@@ -45,7 +45,7 @@ nearest that can be had.`,
 			if f.count < 0 {
 				return usagef("--count is %d; use a positive number, or 0 for no end", f.count)
 			}
-			start, err := parseStart(f.from, time.Now())
+			start, err := parseStart("--from", f.from, time.Now())
 			if err != nil {
 				return err
 			}

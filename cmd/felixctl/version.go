@@ -8,7 +8,7 @@ import (
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Example: "  felixctl version --json", Args: cobra.NoArgs,
 		RunE: does(func(*cobra.Command, []string) error {
 			v := versionOf(debug.ReadBuildInfo())
 			return a.result(v, "felixctl %s (%s)", v.Version, v.Go)

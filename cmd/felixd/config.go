@@ -25,7 +25,8 @@ type Config struct {
 
 	LogLevel     string
 	DrainTimeout time.Duration
-	Executors    int
+	Executors    int // for each core shard, if there are any
+	CoreShards   int
 	Limits       node.Limits
 
 	TimingEvery    int
@@ -54,8 +55,8 @@ func DefaultConfig() Config {
 	}
 }
 
-// load reads flags, then variables, then defaults. All mistakes come back at once, a line each, every one naming the flag
-// or variable it is about. warnings are about variables that nothing reads.
+// load reads flags, then the file of settings if there is one, then variables, then defaults. All mistakes come back at once, a line each,
+// every one naming the flag, the line or the variable it is about. warnings are about variables that nothing reads.
 func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, warnings []string, err error) {
 	c = DefaultConfig()
 	env := map[string]string{}
@@ -65,12 +66,18 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 		}
 	}
 	var wrong []error
+	file, path, err := fromFile(all, flags, env)
+	if err != nil {
+		wrong = append(wrong, err)
+	}
 	given := map[string]bool{}
 	for _, s := range all {
 		where, value := s.variable, s.value
 		given[s.flag] = true
 		if flags.Changed(s.flag) {
 			where = "--" + s.flag
+		} else if v, ok := file[s.key()]; ok {
+			where, value = fmt.Sprintf("%s:%d: %s", path, v.line, s.key()), v.text
 		} else if v, ok := env[s.variable]; ok {
 			value = v
 		} else if v, ok := env[s.alias]; ok {
@@ -105,6 +112,25 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 	return c, warnings, errors.Join(wrong...)
 }
 
+// executors is how many goroutines run shards.
+func (c Config) executors() int { return c.Executors * max(1, c.CoreShards) }
+
+// executorsMost is as many as actors take; more would only add contention.
+const executorsMost = 64
+
+// fromFile reads the file of settings that --config or its variable names; without either there is none.
+func fromFile(all []*setting, flags *pflag.FlagSet, env map[string]string) (values map[string]fileValue, path string, err error) {
+	path = env[configVariable]
+	if f := flags.Lookup(configFlag); f != nil && f.Changed {
+		path = f.Value.String()
+	}
+	if path == "" {
+		return nil, "", nil
+	}
+	values, err = readConfigFile(path, all)
+	return values, path, err
+}
+
 // timingEvery is one request in how many is timed; 0 is none.
 func (c Config) timingEvery() int {
 	if c.DisableTimings {
@@ -117,6 +143,9 @@ func (c Config) timingEvery() int {
 func (c Config) check() (wrong []error) {
 	if c.HTTP == c.API && !strings.HasSuffix(c.HTTP, ":0") {
 		wrong = append(wrong, fmt.Errorf("--http: %s is the address of --api too; give each its own", c.HTTP))
+	}
+	if c.executors() > executorsMost {
+		wrong = append(wrong, fmt.Errorf("--core-shards: %d of %d executors each are more than %d (--executors)", c.CoreShards, c.Executors, executorsMost))
 	}
 	if _, err := c.Windows.WithMax(0, 0); err != nil {
 		wrong = append(wrong, fmt.Errorf("--stream-recv-window: %w", err))
@@ -164,7 +193,7 @@ func unread(all []*setting, environ []string) (warnings []string) {
 		if !strings.HasPrefix(k, "FELIX_") {
 			continue
 		}
-		known, best, distance := false, "", 4
+		known, best, distance := k == configVariable, "", 4
 		for _, s := range all {
 			known = known || s.variable == k || s.alias == k
 			if d := editDistance(s.variable, k); d < distance {

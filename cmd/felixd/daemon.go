@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -272,7 +273,7 @@ func (d *daemon) openListener() error {
 		OnEvent:           func(e transport.Event) { d.logger.Info(e.String(), "event", string(e.Kind)) },
 	})
 	if err != nil {
-		return &exitError{code: exitListen, err: fmt.Errorf("--listen: %w", err)}
+		return notListening("--listen", err)
 	}
 	d.listener = listener
 	d.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_quic_receive_window_bytes", Help: "QUIC receive windows granted beyond what every connection starts with."}, func() float64 { return float64(windows.Used()) }))
@@ -289,7 +290,7 @@ func (d *daemon) startNode(ctx context.Context) error {
 	}
 	options := node.Options{
 		Clock: actors.RealClock(), Events: actors.SlogSink(d.logger), Logger: d.logger, Registerer: d.registry,
-		Rand: randomSeed, Executors: d.config.Executors, Limits: d.config.Limits, TimingEvery: d.config.timingEvery(),
+		Rand: randomSeed, Executors: d.config.executors(), Limits: d.config.Limits, TimingEvery: d.config.timingEvery(),
 		Auth: authenticator{d.identity.verifier}, Brokers: advertised(d.listener.Addr()), AuthTimeout: d.config.AuthTimeout,
 		Applied: func(version uint64) {
 			select {
@@ -392,11 +393,19 @@ func loopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// notListening says why an address cannot be listened on, and what to do if it is taken.
+func notListening(flag string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; is another felixd running? Stop it, or name another address with %s", err, flag)
+	}
+	return &exitError{code: exitListen, err: fmt.Errorf("%s: %w", flag, err)}
+}
+
 // serve runs an HTTP server and returns the address that it got.
 func (d *daemon) serve(server *http.Server, flag string, secure bool) (string, error) {
 	l, err := net.Listen("tcp", server.Addr)
 	if err != nil {
-		return "", &exitError{code: exitListen, err: fmt.Errorf("%s: %w; is another felixd running?", flag, err)}
+		return "", notListening(flag, err)
 	}
 	server.ErrorLog = slog.NewLogLogger(d.logger.Handler(), slog.LevelDebug)
 	go func() {

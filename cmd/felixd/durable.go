@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/felixd/felixd/controlplane/model"
@@ -95,7 +97,12 @@ func (s *durableStorage) refused(err error) error {
 	if errors.As(err, &locked) {
 		return &exitError{code: exitDataDir, err: fmt.Errorf("--durable-storage-dir %s: %w; stop that one or name another folder", s.root, err)}
 	}
-	return &exitError{code: exitDataDir, err: fmt.Errorf("--durable-storage-dir %s: %w", s.root, err)}
+	hint := ""
+	at, statErr := os.Stat(s.root)
+	if statErr == nil && !at.IsDir() || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EROFS) {
+		hint = "; name a folder that can be written, or mend its rights"
+	}
+	return &exitError{code: exitDataDir, err: fmt.Errorf("--durable-storage-dir %s: %w%s", s.root, err, hint)}
 }
 
 func (s *durableStorage) diskOptions(o durableOptions) shardactor.DiskOptions {

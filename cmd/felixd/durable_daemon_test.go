@@ -236,6 +236,17 @@ func TestOneStorageDirectoryHasOneDaemonAndItIsNamed(t *testing.T) {
 	}
 }
 
+func TestAStorageDirectoryThatIsAFileIsToldWithWhatToDo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, text := fails(t, t.TempDir(), "--durable-storage-dir", file)
+	if code != exitDataDir || !strings.Contains(text, "--durable-storage-dir") || !strings.Contains(text, "name a folder that can be written") {
+		t.Fatalf("exit code %d: %s", code, text)
+	}
+}
+
 // segments are the files of a stream's logs.
 func segments(t *testing.T, dir, stream string) []string {
 	t.Helper()

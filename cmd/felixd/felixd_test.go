@@ -267,7 +267,7 @@ func TestAnAddressInUseIsExitCode3AndNamesTheFlag(t *testing.T) {
 			args = append(args, f, value)
 		}
 		var stderr bytes.Buffer
-		if code := run(args, nil, io.Discard, &stderr, nil); code != exitListen || !strings.Contains(stderr.String(), flag) {
+		if code := run(args, nil, io.Discard, &stderr, nil); code != exitListen || !strings.Contains(stderr.String(), "name another address with "+flag) {
 			t.Errorf("%s in use: exit code %d: %s", flag, code, &stderr)
 		}
 	}
@@ -330,6 +330,18 @@ func TestAPolicyThatNeedsDurableStreamsIsRefusedWhereThereAreNone(t *testing.T) 
 		code := run([]string{"dev", "--durable-storage-dir", "none", "--subscriber-queue-policy", policy}, nil, io.Discard, &stderr, nil)
 		if code != exitUsage || !strings.Contains(stderr.String(), "--subscriber-queue-policy") || !strings.Contains(stderr.String(), "drop_new, block, drop_old") {
 			t.Errorf("%s: exit code %d: %s", policy, code, &stderr)
+		}
+	}
+}
+
+func TestACommandLineThatIsNotUnderstoodNamesTheHelp(t *testing.T) {
+	for want, args := range map[string][]string{
+		"unknown flag: --grup-max; see felixd dev --help":       {"dev", "--grup-max", "3"},
+		`unknown command "run" for "felixd"; see felixd --help`: {"run"},
+	} {
+		var stderr bytes.Buffer
+		if code := run(args, nil, io.Discard, &stderr, nil); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: exit code %d: %s", args, code, &stderr)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,7 +37,12 @@ func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Sig
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(environ, stdout, stderr, signals), configCommand(environ, stdout, stderr), inspectCommand(stdout), repairCommand(stdout), laterCommand("broker"), laterCommand("controlplane"), versionCommand(stdout))
-	if err := root.ExecuteContext(context.Background()); err != nil {
+	cmd, err := root.ExecuteContextC(context.Background())
+	if err != nil {
+		var ended *exitError
+		if !errors.As(err, &ended) { // the command line was not understood
+			err = fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		}
 		fmt.Fprintln(stderr, "felixd:", err)
 		return exitCode(err)
 	}

@@ -35,6 +35,8 @@ func settings() []*setting {
 		{flag: "log-level", unit: "level", variable: "FELIX_LOG_LEVEL", value: d.LogLevel, help: "debug, info, warn or error", parse: oneOf(func(c *Config) *string { return &c.LogLevel }, "debug", "info", "warn", "error")},
 		{flag: "drain-timeout-ms", unit: "ms", variable: "FELIX_SHUTDOWN_DRAIN_TIMEOUT_MS", value: ms(d.DrainTimeout), help: "longest time to finish open requests after SIGTERM", parse: millis(func(c *Config) *time.Duration { return &c.DrainTimeout }, 0)},
 		{flag: "executors", unit: "n", variable: "FELIX_BROKER_PUB_WORKERS_PER_CONN", value: fmt.Sprint(d.Executors), help: "goroutines that run shards, fairly by tenant; more than there are busy shards only adds contention", parse: count(func(c *Config) *int { return &c.Executors }, 1, 64)},
+		{flag: "core-shards", unit: "n", variable: "FELIX_CORE_SHARDS", value: "0", help: "if above 0, --executors counts for each of so many", parse: count(func(c *Config) *int { return &c.CoreShards }, 0, 64)},
+		{flag: "publish-queue-depth", unit: "n", variable: "FELIX_BROKER_PUB_QUEUE_DEPTH", value: fmt.Sprint(d.Limits.TenantSlots), help: "requests that a tenant may always have under way; all tenants together may have as many for each executor", parse: count(func(c *Config) *int { return &c.Limits.TenantSlots }, 1, 1<<16)},
 		{flag: "publish-window", unit: "n", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
 		{flag: "publish-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
 		{flag: "publish-conn-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
@@ -187,8 +189,12 @@ func boolean(field func(*Config) *bool) func(string, *Config) error {
 	}
 }
 
-// addFlags makes a flag of every setting.
+// configFlag names the flag of the file of settings.
+const configFlag = "config"
+
+// addFlags makes a flag of every setting, and one for the file that may hold them.
 func addFlags(flags *pflag.FlagSet, all []*setting) {
+	flags.String(configFlag, "", "YAML file of settings, which win over variables and give way to flags; a key is the variable's name without FELIX_ or FELIX_BROKER_, in small letters ["+configVariable+"]")
 	for _, s := range all {
 		f := flags.VarPF(flagValue{s}, s.flag, "", s.help+" ["+s.variable+"]")
 		if s.unit == "bool" {

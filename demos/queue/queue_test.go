@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// mission 282
+// mission 272, mission 282
 func TestTheLedgerBalancesAfterKills(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"--jobs", "1000", "--kills", "1", "--workers", "3"}, &out, &errs); code != 0 {

@@ -31,6 +31,7 @@ type Limits struct {
 	PublishBytes     int   // frames read whose requests have no outcome, all connections together
 	PublishConnBytes int   // the same for one connection
 	PublishWindow    int   // open requests of one stream
+	TenantSlots      int   // requests that a tenant may always have under way; all tenants together: this for each executor
 	AnswerBytes      int   // answers that wait because clients do not read them, all connections together
 	TenantLabels     int   // tenants with metrics of their own
 	// QueueWait is how long an answered request that finds no room waits, IngressWait whether others wait at all.
@@ -54,7 +55,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		TailBytes: 256 << 20, CacheBytes: 256 << 20, RingBatches: 16384, RingBytes: 8 << 20,
-		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow,
+		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow, TenantSlots: sessioncore.DefaultAdmission(1, wire.NodePublishBytes).SlotsPerTenant,
 		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
 		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, AckWait: sessionactor.DefaultOptions().AckWait,
 		ReadRecords: sessionactor.DefaultOptions().ReadRecords, WatchSnapshotBytes: sessionactor.DefaultOptions().WatchSnapshotBytes,
@@ -152,7 +153,9 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	if executors == 0 {
 		executors = actors.ExecutorsDefault
 	}
-	o.Admission = sessionactor.NewAdmission(sessioncore.DefaultAdmission(executors, n.opts.Limits.PublishBytes))
+	admitted := sessioncore.DefaultAdmission(executors, n.opts.Limits.PublishBytes)
+	admitted.SlotsPerTenant, admitted.Slots = n.opts.Limits.TenantSlots, n.opts.Limits.TenantSlots*executors
+	o.Admission = sessionactor.NewAdmission(admitted)
 	o.Answers = sessionactor.NewAnswers(n.opts.Limits.AnswerBytes)
 	o.QueueWait, o.IngressWait = n.opts.Limits.QueueWait, n.opts.Limits.IngressWait
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
