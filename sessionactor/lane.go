@@ -38,6 +38,7 @@ type lane struct {
 
 	inHand        sessioncore.Token // the request the read pump is busy with, while handling
 	handling      bool
+	fresh         bool // it has just authenticated, which takes more stack than what comes later
 	inPreauth     bool // it holds a place among the streams that are read before they authenticated
 	preauthBooked bool // it counts among the node's streams of that kind
 	place         int  // in session.lanes, under session.mu
@@ -47,7 +48,8 @@ type lane struct {
 	writing  bool
 	closed   bool
 	draining bool
-	lent     int // permits that a request gave back while it waited and never took again
+	activity activity // see stir
+	lent     int      // permits that a request gave back while it waited and never took again
 	sample   sample
 	demand   sessioncore.Demand // of the request that is on its way to its shard; the admission's while it waits
 	gate     Gate               // of the read pump: rung when there may be room for another request, or credit
@@ -72,7 +74,7 @@ func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *l
 	}
 }
 
-// readPump reads until the stream, the connection or the client's right to it ends.
+// readPump reads until the stream, the connection or the client's right to it ends, or until a new goroutine goes on with it.
 func (l *lane) readPump(ctx context.Context) {
 	over := false
 	defer func() {
@@ -83,10 +85,18 @@ func (l *lane) readPump(ctx context.Context) {
 	var err error
 	for err == nil && (!l.framer.Between() || l.waitRoom(ctx)) {
 		var n int
-		if n, err = l.recv.Read(l.framer.Want()); n > 0 {
-			if !l.Feed(ctx, n) {
-				break
-			}
+		n, err = l.recv.Read(l.framer.Want())
+		rest := l.askedToRest(err)
+		if rest {
+			err = nil
+		}
+		if n > 0 && !l.Feed(ctx, n) {
+			break
+		}
+		if rest || l.fresh && err == nil {
+			l.handOver()
+			over = true
+			return
 		}
 	}
 	l.readEnded(err)
@@ -180,6 +190,9 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 		l.ask(ctx, r)
 	}
 	l.handling = false
+	if l.core.Authenticated() {
+		l.stir()
+	}
 	if r.Do != sessioncore.Publish {
 		l.framer.Reuse(f)
 	}
@@ -212,6 +225,7 @@ func (l *lane) authenticate(r sessioncore.Request) {
 	l.tenant = l.session.opts.Admission.attach(grants.Tenant())
 	l.demand.Tenant, l.demand.Conn = &l.tenant.use, l.session.use
 	_ = l.recv.SetReadDeadline(time.Time{})
+	l.fresh = true
 	l.leavePreauth()
 	l.session.streamAuthenticated()
 }

@@ -73,6 +73,9 @@ type session struct {
 	pumps    int
 	over     bool
 	draining bool
+	awake    []*lane // those that do not rest
+	look     actors.Timer
+	looking  bool // look is armed
 }
 
 // partialFrames is how many bytes of unfinished frames one connection may hold beyond 64 KiB for each of its streams: four
@@ -278,6 +281,9 @@ func (s *session) pumpEnded() {
 	s.pumps--
 	over := s.pumps == 0
 	s.over = over
+	if over && s.look != nil {
+		s.look.Stop()
+	}
 	s.mu.Unlock()
 	if over { // the accept pumps are among them: the connection is gone
 		s.opts.Metrics.ConnectionsNow.Dec()

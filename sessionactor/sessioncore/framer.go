@@ -87,6 +87,9 @@ func (f *Framer) Reuse(frame Frame) {
 	}
 }
 
+// Rest lets go of what is kept for the next frame.
+func (f *Framer) Rest() { f.spare = nil }
+
 func (f *Framer) take(n int) []byte {
 	if need := Headroom + n; need <= cap(f.spare) {
 		b := f.spare[:need]

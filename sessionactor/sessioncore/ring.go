@@ -44,7 +44,7 @@ type ring struct {
 
 func (r *ring) push(s slot) Token {
 	if r.count == len(r.slots) {
-		next := make([]slot, max(4, 2*len(r.slots)))
+		next := make([]slot, max(1, 2*len(r.slots)))
 		for i := range r.count {
 			next[i] = *r.at(i)
 		}

@@ -42,8 +42,32 @@ type Stream struct {
 	refused  string // see TakeRefusal
 	dropped  int    // frames that were passed over without an answer
 
-	publish wire.Publish // of the frame at hand
-	allowed target       // the last publish target that was allowed
+	publishes *publishes // nil before the first, and after a rest
+}
+
+// publishes is what a stream keeps from one publish to the next. Many streams never send one.
+type publishes struct {
+	last    wire.Publish // of the frame at hand, or the last one; borrowed from it
+	allowed target       // the last target that was allowed
+}
+
+// publishing is where the publish of the frame at hand goes.
+func (s *Stream) publishing() *publishes {
+	if s.publishes == nil {
+		s.publishes = &publishes{}
+	}
+	return s.publishes
+}
+
+// Rest lets go of what is only kept to be quicker: the stream has been idle for a while. A Request of before stays valid.
+func (s *Stream) Rest() {
+	s.publishes = nil
+	if len(s.out) == 0 {
+		s.out = nil
+	}
+	if s.open.count == 0 {
+		s.open.slots, s.open.head = nil, 0
+	}
 }
 
 // target is a stream name whose publishing was allowed, so that the next batch to it need not be judged again.
@@ -240,8 +264,8 @@ func (s *Stream) TooMuch() {
 
 func (s *Stream) binary(f Frame) Request {
 	kind := wire.KindOfFlags(f.Flags)
-	err := s.publish.Decode(f.Flags, f.Payload())
-	p := &s.publish
+	p := &s.publishing().last
+	err := p.Decode(f.Flags, f.Payload())
 	owed := p.Ack != wire.AckNone || f.Flags.Has(wire.FlagPublishAcked)
 	sl := slot{kind: kind, form: formSilent, requestID: wire.Opt[uint64]{V: p.RequestID, Set: p.HasRequestID}}
 	owed = owed || kind == wire.KindUnknownFlags
@@ -301,8 +325,9 @@ func (s *Stream) json(f Frame) Request {
 
 // numberedPublish takes a publish that is a kind of its own and comes as JSON only.
 func (s *Stream) numberedPublish(sl slot, p wire.Publish) Request {
-	s.publish = p
-	return s.admitPublish(sl, &s.publish, ownFramed(p.Region))
+	last := &s.publishing().last
+	*last = p
+	return s.admitPublish(sl, last, ownFramed(p.Region))
 }
 
 // unsupported is how a message that decodes and is no request of this broker would be answered; nil for all others.
@@ -322,7 +347,8 @@ func (s *Stream) unsupported(kind wire.RequestKind, m wire.Message, f Frame) *wi
 
 // jsonPublish takes a publish that came as JSON. Its region is copied once, behind the room that a frame header needs.
 func (s *Stream) jsonPublish(p wire.Publish) Request {
-	s.publish = p
+	last := &s.publishing().last
+	*last = p
 	owed := p.Ack != wire.AckNone
 	sl := slot{kind: wire.KindPublish, form: formSilent, requestID: wire.Opt[uint64]{V: p.RequestID, Set: p.HasRequestID}}
 	switch {
@@ -336,7 +362,7 @@ func (s *Stream) jsonPublish(p wire.Publish) Request {
 	if !s.judge(wire.KindPublish, owed, sl, nil) {
 		return Request{}
 	}
-	return s.admitPublish(sl, &s.publish, ownFramed(p.Region))
+	return s.admitPublish(sl, last, ownFramed(p.Region))
 }
 
 // badJSON answers what is no message, or none that this broker serves.
@@ -424,13 +450,14 @@ func (s *Stream) admitPublish(sl slot, p *wire.Publish, framed []byte) Request {
 		s.settleNow(sl, Answer{Refusal: drainingRefusal()})
 		return Request{}
 	}
-	if !s.allowed.is(p) {
+	allowed := &s.publishing().allowed
+	if !allowed.is(p) {
 		o := Object{Tenant: string(p.Tenant), Namespace: string(p.Namespace), Name: string(p.Stream)}
 		if f := s.permit(ActionPublish, "stream", o); f != nil {
 			s.settleNow(sl, Answer{Refusal: f})
 			return Request{}
 		}
-		s.allowed.set(p)
+		allowed.set(p)
 	}
 	return Request{Do: Publish, Token: s.take(sl), Kind: sl.kind, Publish: p, Framed: framed}
 }
