@@ -64,8 +64,8 @@ type ConsumeOptions struct {
 	// StopTimeout is how long Stop may take when its context has no deadline.
 	StopTimeout time.Duration
 	// OnError is told what went wrong: what handlers returned and panicked with, settlements that were refused, and polls that
-	// failed (with m nil; the consumer goes on). It must be quick, and may be called by several goroutines at once. nil tells nobody;
-	// ConsumerStats counts in any case.
+	// failed (with m nil; the consumer goes on). It must be quick, and may be called by several goroutines at once, which are the
+	// consumer's own: Stop waits for them, so a stop from here has to be `go consumer.Stop(ctx)`. nil tells nobody; ConsumerStats counts in any case.
 	OnError func(m *Message, err error)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
@@ -18,26 +19,26 @@ import (
 type groupFetch struct {
 	poll    *heldPoll
 	offsets []id.Offset
-	done    func(found []bool, f *wire.Refusal)
+	done    func(shardactor.GroupRead)
 	ended   bool
 }
 
 // end tells the group, once.
-func (f *groupFetch) end(found []bool, refusal *wire.Refusal) {
+func (f *groupFetch) end(r shardactor.GroupRead) {
 	if !f.ended {
 		f.ended = true
-		f.done(found, refusal)
+		f.done(r)
 	}
 }
 
 // Fetch implements shardactor.GroupReply. The goroutine for reads performs it.
-func (l *lane) Fetch(t shardcore.Token, offsets []id.Offset, done func(found []bool, f *wire.Refusal)) {
+func (l *lane) Fetch(t shardcore.Token, offsets []id.Offset, done func(shardactor.GroupRead)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.polls.find(sessioncore.Token(t))
 	if p == nil || l.core.Gone() { // nobody takes them: they are owed again at once
 		f := streamGone()
-		done(nil, &f)
+		done(shardactor.GroupRead{Failure: &f})
 		return
 	}
 	l.dropRecords(p)
@@ -48,12 +49,12 @@ func (l *lane) Fetch(t shardcore.Token, offsets []id.Offset, done func(found []b
 func (l *lane) performFetch(ctx context.Context, gate Gate, f *groupFetch) {
 	gone := streamGone()
 	if ctx.Err() != nil || !acquire(ctx, gate, l.session.reads, 1) {
-		f.end(nil, &gone)
+		f.end(shardactor.GroupRead{Failure: &gone})
 		return
 	}
 	if !acquire(ctx, gate, l.session.opts.NodeReads, 1) {
 		l.session.reads.Release(0, 1)
-		f.end(nil, &gone)
+		f.end(shardactor.GroupRead{Failure: &gone})
 		return
 	}
 	page := groupPage{payload: rangePayload, encoded: rangeEncoded}
@@ -65,27 +66,26 @@ func (l *lane) performFetch(ctx context.Context, gate Gate, f *groupFetch) {
 		}
 	}()
 	err := page.read(ctx, f.poll.log.History, f.offsets)
+	var long *recordTooLongError
+	if errors.As(err, &long) {
+		f.end(shardactor.GroupRead{Found: page.found, Unfit: true})
+		return
+	}
 	if refusal := l.unfetched(f.poll.log, err); refusal != nil {
-		f.end(nil, refusal)
+		f.end(shardactor.GroupRead{Failure: refusal})
 		return
 	}
 	if len(page.records) > 0 {
 		if kept = l.keepRecords(f.poll, page.records); !kept {
-			f.end(nil, &gone)
+			f.end(shardactor.GroupRead{Failure: &gone})
 			return
 		}
 	}
-	f.end(page.found, nil)
+	f.end(shardactor.GroupRead{Found: page.found})
 }
 
 // unfetched says why nothing could be read, nil if it could.
 func (l *lane) unfetched(h logOf, err error) *wire.Refusal {
-	var long *recordTooLongError
-	if errors.As(err, &long) {
-		f := wire.Refuse(wire.CodeLimitExceeded, fmt.Sprintf(
-			"the record at offset %d has %d bytes, which do not fit an answer; give up on it with group_dead_letter, and subscribe to get it", long.offset, long.bytes))
-		return &f
-	}
 	a := l.unread(h, err)
 	if a != nil && a.Refusal == nil { // retention was faster than the group was told
 		f := notReady()

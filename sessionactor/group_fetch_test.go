@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -68,7 +69,24 @@ func TestWhatWasReadForAGroupBeforeAnErrorIsGood(t *testing.T) {
 	}
 }
 
-// A record that no answer can hold fails the poll that would begin with it, and ends one before it.
+// A record that no answer can hold becomes a dead letter when a poll comes to it; those behind it are handed out.
+func TestAPollPassesARecordThatFitsNoAnswer(t *testing.T) {
+	x := newSiteDisk().stored(t, setting{})
+	c := x.connect()
+	l, writer := dial(t, c, today()), dial(t, c, today())
+	writer.publish("orders", strings.Repeat("x", rangeEncoded*3/4))
+	writer.publish("orders", "next")
+	got := l.poll(pollFor(2, 10_000))
+	if len(got) != 1 || got[0].Offset != 1 || string(got[0].Payload) != "next" {
+		t.Fatalf("%d records", len(got))
+	}
+	eventually(t, "it is a dead letter", func() bool {
+		m, ok := l.ask(&wire.GroupDeadLetters{GroupTarget: pollFor(1, 0).GroupTarget}).message.(*wire.GroupDeadLetterList)
+		return ok && slices.Equal(m.Offsets, []id.Offset{0})
+	})
+}
+
+// A record that no answer can hold ends the page that would begin with it, and one before it.
 func TestARecordThatFitsNoAnswerIsNotHandedOut(t *testing.T) {
 	w := &written{}
 	w.add(batch.Records, "a", strings.Repeat("x", rangeEncoded*3/4))

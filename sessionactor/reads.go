@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
+	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/wire"
 )
 
@@ -27,7 +28,7 @@ type logRead struct {
 func (r *logRead) refuse(l *lane, f wire.Refusal) {
 	switch {
 	case r.fetch != nil:
-		r.fetch.end(nil, &f)
+		r.fetch.end(shardactor.GroupRead{Failure: &f})
 	case l.core.IsOpen(r.token):
 		l.refuse(r.token, f)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -300,9 +299,9 @@ func (g *Group) performOne(t *actors.Turn, at time.Duration, e groupcore.Effect)
 		m := e.Reply.(*GroupRequest)
 		m.fetches++
 		poll, inbox, n := e.Poll, g.opts.inbox, groupNews{poll: m, fetch: m.fetches}
-		m.reply.Fetch(m.token, slices.Clone(e.Offsets), func(found []bool, f *wire.Refusal) {
-			if n.in = (groupcore.Read{Poll: poll, Found: found}); f != nil {
-				n.in = groupcore.ReadFailed{Poll: poll, Refusal: f}
+		m.reply.Fetch(m.token, slices.Clone(e.Offsets), func(r GroupRead) {
+			if n.in = (groupcore.Read{Poll: poll, Found: r.Found, Unfit: r.Unfit}); r.Failure != nil {
+				n.in = groupcore.ReadFailed{Poll: poll, Refusal: r.Failure}
 			}
 			inbox.add(n)
 		})

@@ -8,15 +8,22 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
+// GroupRead is what became of a Fetch. Found says which of the first of its offsets are there for clients; Unfit, that the record after those
+// fits into no answer; Failure, why none could be read.
+type GroupRead struct {
+	Found   []bool
+	Unfit   bool
+	Failure *wire.Refusal
+}
+
 // GroupReply takes answers of consumer groups. Its methods are called from any goroutine and do not block; each token gets exactly one
 // AnswerGroup or Deliver, and before a Deliver with records the Fetch that they were found by.
 type GroupReply interface {
 	// AnswerGroup ends a request that is no poll, or refuses any.
 	AnswerGroup(t shardcore.Token, a *groupcore.Answer)
-	// Fetch asks for the records at these offsets to be read for a poll, in this order, as far as one answer goes. done takes which of the
-	// first of them are there for clients, or why none could be read; it is called once, from any goroutine, also when the client is gone.
+	// Fetch asks for the records at these offsets to be read for a poll, in this order, as far as one answer goes. done is called once, from any goroutine, also when the client is gone.
 	// offsets belong to the callee.
-	Fetch(t shardcore.Token, offsets []id.Offset, done func(found []bool, f *wire.Refusal))
+	Fetch(t shardcore.Token, offsets []id.Offset, done func(r GroupRead))
 	// Drop says that what the last Fetch found is not handed out: the poll waits on.
 	Drop(t shardcore.Token)
 	// Deliver ends a poll with some of the records that were fetched for it, or with none. records is good until it returns.

@@ -35,14 +35,14 @@ func (w *worker) Deliver(_ shardcore.Token, list []groupcore.Handed) {
 func (w *worker) Drop(shardcore.Token) {}
 func (w *worker) Flush()               {}
 
-func (w *worker) Fetch(_ shardcore.Token, offsets []id.Offset, done func([]bool, *wire.Refusal)) {
+func (w *worker) Fetch(_ shardcore.Token, offsets []id.Offset, done func(GroupRead)) {
 	go func() {
 		found := make([]bool, len(offsets))
 		for i, o := range offsets {
 			got, err := w.h.History.Read(context.Background(), o, math.MaxUint64, 1, 1, nil)
 			found[i] = err == nil && len(got) == 1 && got[0].Base <= o
 		}
-		done(found, nil)
+		done(GroupRead{Found: found})
 	}()
 }
 

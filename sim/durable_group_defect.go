@@ -6,7 +6,6 @@ import (
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/shardactor/shardcore"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -64,8 +63,8 @@ var _ shardactor.GroupReply = noWorker{}
 func (noWorker) AnswerGroup(shardcore.Token, *groupcore.Answer) {}
 
 // Fetch implements shardactor.GroupReply.
-func (noWorker) Fetch(_ shardcore.Token, _ []id.Offset, done func([]bool, *wire.Refusal)) {
-	done(nil, nil)
+func (noWorker) Fetch(_ shardcore.Token, _ []id.Offset, done func(shardactor.GroupRead)) {
+	done(shardactor.GroupRead{})
 }
 
 // Drop implements shardactor.GroupReply.

@@ -193,9 +193,9 @@ func (c *Core) request(in Input) {
 func (c *Core) news(in Input) {
 	switch in := in.(type) {
 	case Read:
-		c.read(in.Poll, in.Found, nil)
+		c.read(in, nil)
 	case ReadFailed:
-		c.read(in.Poll, nil, in.Refusal)
+		c.read(Read{Poll: in.Poll}, in.Refusal)
 	case Gone:
 		c.gone(in.Conn)
 	case Tail:

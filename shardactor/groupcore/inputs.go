@@ -43,6 +43,8 @@ type Read struct {
 	// Found says of each of the first records of Fetch.Offsets whether there is one for clients at its offset; what is left out was not
 	// read, for lack of room in the answer. The core does not keep it.
 	Found []bool
+	// Unfit says that the record after those is there and fits into no answer: nobody can be handed it, and the group gives up on it.
+	Unfit bool
 }
 
 // ReadFailed answers Fetch when the log could not be read. The poll is answered with the refusal.

@@ -8,8 +8,10 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// read ends the reading for a poll: what was found is claimed and delivered, what does not exist is finished, what was not read is owed.
-func (c *Core) read(n uint64, found []bool, failure *wire.Refusal) {
+// read ends the reading for a poll: what was found is claimed and delivered, what does not exist is finished, what fits into no answer is
+// given up on, what was not read is owed.
+func (c *Core) read(in Read, failure *wire.Refusal) {
+	n, found := in.Poll, in.Found
 	p := c.reading.byID[n]
 	if p == nil {
 		return // it was answered when the group was stopped
@@ -19,6 +21,8 @@ func (c *Core) read(n uint64, found []bool, failure *wire.Refusal) {
 	for i, r := range p.recs {
 		switch {
 		case r.state != fetching || r.poll != n: // finished, voided or chosen for somebody else meanwhile
+		case i == len(found) && in.Unfit:
+			c.giveUp(r)
 		case i >= len(found) || found[i] && !p.conn.open:
 			c.returnRec(r)
 		case found[i]:

@@ -3,6 +3,7 @@ package groupcore
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +20,8 @@ type shell struct {
 	base    id.Offset
 	end     id.Offset
 	holes   map[id.Offset]bool
-	budget  int // records that one answer has room for
+	unfit   map[id.Offset]bool // records that no answer can hold
+	budget  int                // records that one answer has room for
 	patient bool
 	tables  [logCount]map[string][]byte // what is durable
 	writes  [logCount]*Persist          // on their way
@@ -166,6 +168,11 @@ func (s *shell) readOne(i int) {
 	s.fetches = append(s.fetches[:i:i], s.fetches[i+1:]...)
 	var found []bool
 	for _, o := range f.Offsets {
+		if s.unfit[o] {
+			unfit := len(found) == 0 || !slices.Contains(found, true) // only the first record of an answer can be too long for any
+			s.core.Step(s.now, Read{Poll: f.Poll, Found: found, Unfit: unfit})
+			return
+		}
 		there := o >= s.base && o < s.end && !s.holes[o]
 		if found = append(found, there); there && len(found) >= s.budget {
 			break
