@@ -196,8 +196,7 @@ func TestAReadThatPanicsCostsItsConnection(t *testing.T) {
 	e.SetShards([]shardactor.Target{target})
 	c := x.connect()
 	l := dial(t, c, today())
-	l.send(readFrom(0, 1))
-	l.send(readFrom(0, 2))
+	l.raw(wire.AppendJSONFrame(wire.AppendJSONFrame(nil, readFrom(0, 1)), readFrom(0, 2))) // at once: the first one ends it all
 	closedWith(t, c, CloseInternal)
 	x.balanced()
 }
