@@ -13,7 +13,6 @@ type deadLetter struct {
 	offset id.Offset
 	owed   bool // it is handed out again, and in play
 	stored bool // the log may have it
-	listed bool // the log has it as given up on
 }
 
 // deadLetters are ascending.
@@ -73,12 +72,9 @@ func (c *Core) giveUp(r *rec) bool {
 // listed finishes what was given up on: its listing is durable.
 func (c *Core) listed(offsets []id.Offset) {
 	for _, o := range offsets {
-		r := c.play.byOffset[o]
-		if r == nil || r.state != listing { // it was redriven or discarded meanwhile
-			continue
+		if r := c.play.byOffset[o]; r != nil && r.state == listing {
+			c.leave(r)
 		}
-		c.dead.find(o).listed = true
-		c.leave(r)
 	}
 }
 
@@ -115,7 +111,7 @@ func (c *Core) giveUpAsked(in GiveUp) {
 	c.backlog.wait(c, waiter{ask: in.Ask})
 }
 
-// listDead lists the dead letters, lowest first; not those that are handed out again, and none that a crash could still make another delivery of.
+// listDead lists the dead letters, lowest first; not those that are handed out again. Whoever gave up on one finds it here at once.
 func (c *Core) listDead(in ListDead) {
 	i := 0
 	if in.HasAfter {
@@ -124,7 +120,7 @@ func (c *Core) listDead(in ListDead) {
 	room := max(0, min(in.Max, len(c.dead.list)-i))
 	list := make([]id.Offset, 0, room)
 	for ; i < len(c.dead.list) && len(list) < room; i++ {
-		if x := &c.dead.list[i]; x.listed && !x.owed {
+		if !c.dead.list[i].owed {
 			list = append(list, c.dead.list[i].offset)
 		}
 	}
@@ -185,7 +181,7 @@ func (c *Core) redrive(in Redrive) {
 // oweAnyway begins again with a dead letter that is in play: its listing is not durable yet, or it came back by a seek or a crash. It is
 // not finished here: what says that it is owed may be lost where the cursor is not.
 func (c *Core) oweAnyway(d *deadLetter, r *rec) {
-	d.owed, d.listed, r.redriven, r.failures = true, false, true, 0
+	d.owed, r.redriven, r.failures = true, true, 0
 	c.dead.owed++
 	c.play.redriven++
 	switch r.state {
@@ -207,7 +203,7 @@ func (c *Core) finished(o id.Offset) bool {
 
 // owe puts a dead letter into play.
 func (c *Core) owe(d *deadLetter, number, failures uint32) {
-	d.owed, d.listed = true, false
+	d.owed = true
 	c.dead.owed++
 	r := c.play.add(d.offset, fetching)
 	r.number, r.failures, r.again, r.redriven = number, failures, true, true

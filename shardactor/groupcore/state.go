@@ -165,7 +165,7 @@ func (c *Core) loadDead(s *State) {
 		if born == 0 || e.Epoch < born {
 			born = e.Epoch
 		}
-		c.dead.list = append(c.dead.list, deadLetter{offset: e.Offset, stored: true, listed: true})
+		c.dead.list = append(c.dead.list, deadLetter{offset: e.Offset, stored: true})
 	}
 	if len(c.dead.list) > 0 && !c.exists {
 		c.create(c.base)
@@ -178,7 +178,7 @@ func (c *Core) loadDead(s *State) {
 			continue
 		}
 		if r := c.play.byOffset[e.Offset]; r != nil {
-			r.redriven, d.owed, d.listed = true, true, false
+			r.redriven, d.owed = true, true
 			r.number, r.failures = max(r.number, e.Number), e.Failures
 			c.dead.owed++
 			c.play.redriven++

@@ -26,24 +26,3 @@ func TestARecordThatFitsNoAnswerIsADeadLetterAndHoldsNobodyUp(t *testing.T) {
 	expect(t, "dead letters after a crash", s.deads(), []id.Offset{0, 2, 3})
 	expect(t, "nothing is left", len(s.records(Poll{Max: 5})), 0)
 }
-
-// What is listed stays listed: a crash makes nothing else of it.
-func TestADeadLetterIsListedOnceThatIsDurable(t *testing.T) {
-	s := newShell(small(), 1)
-	s.poll(Poll{Max: 1})
-	s.patient = true
-	s.step(GiveUp{Ask: s.ask(), Offset: 0})
-	expect(t, "on its way", len(s.deads()), 0)
-	s.patient = false
-	s.settle()
-	s.take()
-	expect(t, "durable", s.deads(), []id.Offset{0})
-	s.patient = true
-	s.step(Redrive{Ask: s.ask(), Offset: 0})
-	expect(t, "handed out again", len(s.deads()), 0)
-	s.patient = false
-	s.settle()
-	s.take()
-	s.crash([logCount]bool{})
-	expect(t, "after a crash", len(s.deads()), 0)
-}
