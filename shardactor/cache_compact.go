@@ -109,11 +109,15 @@ func (l *keysLog) compactionNews(n *told) {
 	if n.turned {
 		c.Turned()
 	}
-	c.Persisted(max(n.before, n.after))
-	switch {
-	case n.failed != nil:
-		c.LogFailed(n.failed.err)
-	case n.poisoned != nil:
+	if n.unsealed != nil {
+		c.LogFailed(n.unsealed) // before what may be persisted behind it
+	}
+	c.Persisted(n.before)
+	if n.failed != nil {
+		c.LogFailed(n.failed.err) // a seal behind what failed is not where it was to be
+	}
+	c.Persisted(n.after)
+	if n.poisoned != nil {
 		c.LogFailed(n.poisoned)
 	}
 	switch r := n.compacted; {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -92,6 +93,9 @@ func TestNoFailureOfTheDiskInACompactionLosesAKey(t *testing.T) {
 				s.write(245)
 				rule := s.fault.Add(vfs.Rule{Calls: []vfs.Call{call}, Match: func(n string) bool { return strings.Contains(n, "users") }, From: from, Times: 1, Err: err})
 				s.write(60)
+				if from == 1 && call != vfs.CallSize { // a snapshot of the keys is saved beside, at any time
+					s.await(name, func() bool { s.write(1); return rule.Hits() > 0 })
+				}
 				hit[call] += rule.Hits()
 				rule.Remove()
 				x, _ := s.table.Get(durableCache("users").Name).Shard(0)
@@ -119,5 +123,53 @@ func TestNoFailureOfTheDiskInACompactionLosesAKey(t *testing.T) {
 		if hit[call] == 0 && call != vfs.CallSize {
 			t.Errorf("no %s failed", call)
 		}
+	}
+}
+
+// Whatever new file of a log cannot be made, that of the seal of a compaction among them: a put that came while the disk was at it is
+// answered, and so is the next one.
+func TestAPutBehindAFileThatCannotBeMadeIsAnswered(t *testing.T) {
+	for nth := 1; nth <= 4; nth++ {
+		s := newSparing(t, vfs.NewMem())
+		for i := range sparingKeys {
+			put(t, s.h, fmt.Sprint("keep", i), sparingValue(i))
+		}
+		s.write(240)
+		rule := s.fault.Add(vfs.Rule{
+			Calls: []vfs.Call{vfs.CallCreate}, Match: func(n string) bool { return strings.Contains(n, "users") && strings.HasSuffix(n, ".log") },
+			From: nth, Times: 1, Block: true, Err: syscall.ENOSPC,
+		})
+		r, sent := newReplies(), shardcore.Token(0)
+		send := func() {
+			sent++
+			m := &CachePut{Key: "hot", Value: []byte(s.value)}
+			m.To(r, sent)
+			if err := s.h.Ref.TrySend(m, Size(m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for hit := false; !hit; {
+			send()
+			select {
+			case <-rule.Reached():
+				hit = true
+			case <-r.ch:
+			case <-time.After(patience):
+				t.Fatal("neither answered nor at the disk")
+			}
+		}
+		send() // behind it
+		ask(t, s.h, &CacheDelete{Key: "absent"})
+		rule.Release() // what was sent before that delete is with the log
+		send()
+		for token := range sent {
+			r.wait(t, token+1)
+		}
+		rule.Remove()
+		if !s.write(1) {
+			t.Fatalf("file %d: nothing is written any more", nth)
+		}
+		s.holds("after it")
+		s.stop()
 	}
 }

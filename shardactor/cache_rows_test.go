@@ -455,6 +455,7 @@ type noNews struct{ done chan struct{} }
 
 func (n noNews) Persisted(uint64)          { close(n.done) }
 func (n noNews) WriteFailed(uint64, error) {}
+func (n noNews) SealFailed(uint64, error)  {}
 func (n noNews) Poisoned(error)            {}
 func (n noNews) Stalled()                  {}
 func (n noNews) Back()                     {}

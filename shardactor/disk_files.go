@@ -194,6 +194,11 @@ func (f *diskFiles) WriteFailed(seq uint64, err error) {
 	f.news.tell(func(t *told) { t.writeFailed(seq, err) })
 }
 
+// SealFailed implements disklog.Notify.
+func (f *diskFiles) SealFailed(_ uint64, err error) {
+	f.news.tell(func(t *told) { t.unsealed = err })
+}
+
 // Poisoned implements disklog.Notify.
 func (f *diskFiles) Poisoned(err error) {
 	f.metrics.Poisoned.Inc()

@@ -26,6 +26,7 @@ type told struct {
 	failed   *failedWrite
 	after    uint64 // completed up to here after that
 	poisoned error
+	unsealed error // the seal was refused, of which there is one at a time
 	stalled  bool
 	trimmed  id.Offset
 	snapshot bool // one of the producers, or of the keys, is wanted

@@ -31,6 +31,7 @@ func TestNewsKeepTheOrderOfCompletionsAndTheLevelOfTheDisk(t *testing.T) {
 	n.tell(func(x *told) { x.writeFailed(6, errors.New("void with the first")) })
 	n.tell(func(x *told) { x.persisted(7) })
 	n.tell(func(x *told) { x.stalled = true })
+	n.tell(func(x *told) { x.unsealed = failure }) // takes nothing of an append's failure, nor gives it anything
 	got := n.take()
 	if got.before != 3 || got.failed == nil || got.failed.seq != 4 || got.failed.err != failure || got.after != 7 || !got.stalled {
 		t.Fatalf("told %+v", got)

@@ -70,6 +70,9 @@ func (deaf) Persisted(uint64) {}
 // WriteFailed implements disklog.Notify.
 func (deaf) WriteFailed(uint64, error) {}
 
+// SealFailed implements disklog.Notify.
+func (deaf) SealFailed(uint64, error) {}
+
 // Poisoned implements disklog.Notify.
 func (deaf) Poisoned(error) {}
 

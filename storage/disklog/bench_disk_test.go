@@ -36,6 +36,7 @@ func (h *heard) Persisted(seq uint64) {
 	h.came.Broadcast()
 }
 func (h *heard) WriteFailed(_ uint64, err error) { h.fail(err) }
+func (h *heard) SealFailed(_ uint64, err error)  { h.fail(err) }
 func (h *heard) Poisoned(err error)              { h.fail(err) }
 func (h *heard) Stalled()                        {}
 func (h *heard) Back()                           {}

@@ -11,6 +11,8 @@ func (l *Log) deliver() {
 		switch {
 		case !ok:
 			return
+		case c.err != nil && c.seal:
+			l.notify.SealFailed(c.seq, c.err)
 		case c.err != nil:
 			l.notify.WriteFailed(c.seq, c.err)
 		default:

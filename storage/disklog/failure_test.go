@@ -3,6 +3,7 @@ package disklog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"syscall"
 	"testing"
@@ -377,5 +378,45 @@ func TestReadsThatFailLeaveTheLogAsItIs(t *testing.T) {
 	r.exec.Run()
 	if n.persisted != 2 || len(n.poisoned) > 0 {
 		t.Fatal(n.order)
+	}
+}
+
+// A seal is asked for beside what clients write. It may fail where they do not, and nobody who writes knows of it.
+func TestASealThatFailsDropsNothingOfWhatIsQueuedBehindIt(t *testing.T) {
+	for what, rule := range map[string]vfs.Rule{
+		"the footer": {Calls: []vfs.Call{vfs.CallWrite}, Name: "00000000000000000000.log"},
+		"half of it": {Calls: []vfs.Call{vfs.CallWrite}, Name: "00000000000000000000.log", Short: true},
+		"the file":   {Calls: []vfs.Call{vfs.CallCreate}, Name: "*.log"},
+		"its header": {Calls: []vfs.Call{vfs.CallWrite}, Name: "00000000000000000001.log"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r, fault, mem := faulty(t, nil)
+			l, n := r.open(testSpec)
+			want := []*batch.Batch{r.append(l, 1, 0)}
+			r.exec.Run()
+			rule.Err, rule.Times = syscall.ENOSPC, 1
+			hit := fault.Add(rule)
+			l.Seal(2)
+			want = append(want, r.append(l, 3, 2), r.append(l, 4, 4))
+			r.exec.Run()
+			if hit.Hits() != 1 || fmt.Sprint(n.order) != "[ok 1 no seal 2 ok 4]" {
+				t.Fatal(hit.Hits(), n.order)
+			}
+			same(t, all(t, l), want)
+			l.Seal(5)
+			want = append(want, r.append(l, 6, 6))
+			r.exec.Run()
+			if p, _ := n.get(); p != 6 {
+				t.Fatal(n.order)
+			}
+			image := mem.CrashHard()
+			r.close(l)
+			for _, m := range []*vfs.Mem{image, mem} {
+				r = newRig(t, m, nil)
+				l, _ = r.open(testSpec)
+				same(t, all(t, l), want)
+				r.close(l)
+			}
+		})
 	}
 }

@@ -100,6 +100,16 @@ func (n *told) WriteFailed(seq uint64, err error) {
 	n.order = append(n.order, fmt.Sprint("failed ", seq))
 }
 
+func (n *told) SealFailed(seq uint64, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failed == nil {
+		n.failed = map[uint64]error{}
+	}
+	n.failed[seq] = err
+	n.order = append(n.order, fmt.Sprint("no seal ", seq))
+}
+
 func (n *told) Poisoned(err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

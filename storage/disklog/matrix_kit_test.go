@@ -92,6 +92,7 @@ type report struct {
 
 func (n *report) Persisted(seq uint64)              { n.persisted = seq }
 func (n *report) WriteFailed(seq uint64, err error) { n.failed[seq] = err }
+func (n *report) SealFailed(seq uint64, err error)  { n.failed[seq] = err }
 func (n *report) Poisoned(err error)                { n.poisoned = append(n.poisoned, err) }
 func (n *report) Stalled()                          {}
 func (n *report) Back()                             {}

@@ -35,6 +35,7 @@ type completion struct {
 	seq  uint64
 	need uint64 // it may be given once so many bytes are synced
 	err  error  // a refusal
+	seal bool   // of a Seal, which drops nothing
 }
 
 // measure returns what batches take in a segment and where they end. Batches that do not continue each other break an invariant of

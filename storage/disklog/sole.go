@@ -42,7 +42,7 @@ func (l *Log) perform(o *op) {
 	case opReset:
 		l.answer(o.seq, l.reset(o.offset))
 	case opSeal:
-		l.answer(o.seq, l.rollUsed())
+		l.answerSeal(o.seq, l.rollUsed())
 	case opIdle:
 		l.rest()
 	case opClose:
@@ -73,6 +73,18 @@ func (l *Log) answer(seq uint64, err error) {
 	defer l.mu.Unlock()
 	if !l.poisoned {
 		l.pending = append(l.pending, completion{seq: seq, need: l.written})
+	}
+}
+
+// answerSeal completes a Seal, or refuses it. What is queued behind it neither begins anywhere else nor knows of it: it is not dropped.
+func (l *Log) answerSeal(seq uint64, err error) {
+	if err != nil {
+		l.countRefusal(err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.poisoned {
+		l.pending = append(l.pending, completion{seq: seq, need: l.written, err: err, seal: true})
 	}
 }
 

@@ -151,11 +151,7 @@ func (l *Log) tick() {
 
 // refuse answers an append that could not be written, and drops those behind it: their offsets are not theirs any more.
 func (l *Log) refuse(seq uint64, err error) {
-	c := l.store.opts.Counters
-	c.WriteFailures.Add(1)
-	if vfs.IsNoSpace(err) {
-		c.Full.Add(1)
-	}
+	l.countRefusal(err)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.poisoned {
@@ -163,6 +159,14 @@ func (l *Log) refuse(seq uint64, err error) {
 	}
 	l.pending = append(l.pending, completion{seq: seq, need: l.written, err: err})
 	l.void()
+}
+
+func (l *Log) countRefusal(err error) {
+	c := l.store.opts.Counters
+	c.WriteFailures.Add(1)
+	if vfs.IsNoSpace(err) {
+		c.Full.Add(1)
+	}
 }
 
 // void drops the appends that are queued. mu is held.

@@ -35,6 +35,7 @@ type hearing struct {
 
 func (h *hearing) Persisted(seq uint64)            { h.persisted = seq }
 func (h *hearing) WriteFailed(_ uint64, err error) { h.failed = err }
+func (h *hearing) SealFailed(_ uint64, err error)  { h.failed = err }
 func (h *hearing) Poisoned(err error)              { h.failed = err }
 func (h *hearing) Stalled()                        {}
 func (h *hearing) Back()                           {}

@@ -86,6 +86,7 @@ type loneNotify chan error
 
 func (n loneNotify) Persisted(uint64)                { n <- nil }
 func (n loneNotify) WriteFailed(_ uint64, err error) { n <- err }
+func (n loneNotify) SealFailed(_ uint64, err error)  { n <- err }
 func (n loneNotify) Poisoned(err error)              { n <- err }
 func (n loneNotify) Stalled()                        {}
 func (n loneNotify) Back()                           {}

@@ -62,15 +62,40 @@ func (c *campaign) WriteFailed(seq uint64, err error) {
 		c.fail(fmt.Errorf("seq %d failed: %w", seq, err))
 		return
 	}
+	c.refusal(seq, err)
+	if w := c.waits[seq]; w.undo != nil && !(c.broken && c.model.reset != nil) {
+		w.undo()
+	}
+	c.refused(seq)
+	for s := seq + 1; s <= c.seq; s++ {
+		if c.waits[s].append {
+			delete(c.waits, s)
+		}
+	}
+}
+
+// SealFailed implements disklog.Notify. What is queued behind the seal keeps its wait: it is to be answered.
+func (c *campaign) SealFailed(seq uint64, err error) {
+	if !c.o.Faults {
+		c.fail(fmt.Errorf("seal %d failed: %w", seq, err))
+		return
+	}
+	c.refusal(seq, err)
+	c.refused(seq)
+}
+
+// refusal counts a refusal, which must not come behind what was reported.
+func (c *campaign) refusal(seq uint64, err error) {
 	c.result.Refused++
 	if seq < c.next {
 		c.fail(fmt.Errorf("seq %d was refused after %d was reported", seq, c.next-1))
 	}
 	var stuck *disklog.StuckError
 	c.broken = c.broken || errors.As(err, &stuck)
-	if w := c.waits[seq]; w.undo != nil && !(c.broken && c.model.reset != nil) {
-		w.undo()
-	}
+}
+
+// refused passes over a refused one, before which everything must have been answered.
+func (c *campaign) refused(seq uint64) {
 	for ; c.next < seq; c.next++ { // what was dropped behind a refusal before has no wait any more
 		if _, unanswered := c.waits[c.next]; unanswered {
 			c.fail(fmt.Errorf("seq %d was refused before %d was answered", seq, c.next))
@@ -78,11 +103,6 @@ func (c *campaign) WriteFailed(seq uint64, err error) {
 	}
 	c.next = seq + 1
 	delete(c.waits, seq)
-	for s := seq + 1; s <= c.seq; s++ {
-		if c.waits[s].append {
-			delete(c.waits, s)
-		}
-	}
 }
 
 // Poisoned implements disklog.Notify.

@@ -19,6 +19,7 @@ type silent struct {
 
 func (s *silent) Persisted(seq uint64)            { s.persisted = seq }
 func (s *silent) WriteFailed(_ uint64, err error) { s.failed = err }
+func (s *silent) SealFailed(_ uint64, err error)  { s.failed = err }
 func (s *silent) Poisoned(err error)              { s.failed = err }
 func (s *silent) Stalled()                        {}
 func (s *silent) Back()                           {}

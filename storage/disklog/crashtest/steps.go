@@ -19,9 +19,10 @@ type step struct {
 
 func steps() []step {
 	return []step{
-		{"append", 46, false, (*campaign).append},
+		{"append", 43, false, (*campaign).append},
 		{"step", 25, false, func(c *campaign) { c.exec.Step() }},
 		{"run", 5, false, func(c *campaign) { c.exec.Run() }},
+		{"seal", 3, false, (*campaign).seal},
 		{"save a generation", 3, true, (*campaign).save},
 		{"truncate", 4, true, (*campaign).truncate},
 		{"reset", 2, true, (*campaign).reset},
@@ -77,6 +78,9 @@ func (c *campaign) append() {
 		undo: func() { c.model.batches = c.model.batches[:keep:keep] },
 	}), batches)
 }
+
+// seal asks for one with whatever is queued before and comes behind it.
+func (c *campaign) seal() { c.log.Seal(c.number(wait{then: func() {}})) }
 
 func (c *campaign) save() {
 	c.model.generous++
