@@ -28,7 +28,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // cacheBytes is the memory of a site's caches.
 const cacheBytes = 2 << 20

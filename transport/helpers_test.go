@@ -13,7 +13,7 @@ import (
 )
 
 // patience is how long a test waits for something that should happen at once.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func within(t *testing.T) context.Context {
 	t.Helper()

@@ -72,7 +72,7 @@ func until(t *testing.T, ch <-chan route.Desired, ok func(route.Desired) bool) r
 			if version = d.Version; ok(d) {
 				return d
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("the change did not arrive")
 		}
 	}
