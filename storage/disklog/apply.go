@@ -148,9 +148,12 @@ func (o *opening) log(p *segment.Plan, n Notify) *Log {
 		store: o.store, notify: n, kept: p.Replica, retain: o.spec.Retention,
 		spec: &place{
 			shard: o.spec.shardName(), dir: o.dir, log: p.Meta.Log, salt: segment.SaltOf(p.Meta.Log), nameHash: p.Meta.NameHash,
-			compress: o.spec.Compress,
+			compress: o.spec.Compress, fsync: o.store.opts.Fsync,
 		},
 		recovery: &RecoveryInfo{TruncatedBytes: p.TruncatedBytes, Repaired: p.Repaired, Segments: len(p.Segments), Created: o.created},
+	}
+	if o.spec.AlwaysSync {
+		l.spec.fsync = OnCommit
 	}
 	l.mark.now = *p.Mark
 	l.segs = make([]segmentMeta, len(p.Segments))

@@ -29,7 +29,7 @@ func (l *Log) ripe() (c completion, ok bool) {
 	n := 0
 	for n < len(l.pending) {
 		p := l.pending[n]
-		if l.store.opts.Fsync == OnCommit && p.need > l.synced || ok && p.err != nil {
+		if l.spec.fsync == OnCommit && p.need > l.synced || ok && p.err != nil {
 			break
 		}
 		c, ok = p, true

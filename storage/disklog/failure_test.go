@@ -420,3 +420,33 @@ func TestASealThatFailsDropsNothingOfWhatIsQueuedBehindIt(t *testing.T) {
 		})
 	}
 }
+
+func TestALogThatAlwaysSyncsAcknowledgesWhatIsOnTheDeviceInEveryMode(t *testing.T) {
+	for _, mode := range []FsyncMode{OnCommit, Periodic, None} {
+		t.Run(mode.String(), func(t *testing.T) {
+			spec := testSpec
+			spec.AlwaysSync = true
+			r, fault, _ := faulty(t, func(o *Options) { o.Fsync = mode })
+			l, n := r.open(spec)
+			fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Name: "*.log", Times: 1, Err: syscall.EIO})
+			r.append(l, 1, 0)
+			r.exec.Run()
+			if p, poisoned := n.get(); p != 0 || poisoned != 1 {
+				t.Fatal("acknowledged before it was synced", n.order)
+			}
+
+			mem := vfs.NewMem()
+			r = newRig(t, mem, func(o *Options) { o.Fsync = mode })
+			l, n = r.open(spec)
+			b := r.append(l, 1, 0)
+			r.exec.Run()
+			if p, _ := n.get(); p != 1 {
+				t.Fatal("not acknowledged", n.order)
+			}
+			r = newRig(t, mem.CrashHard(), nil)
+			l, _ = r.open(spec)
+			same(t, all(t, l), []*batch.Batch{b})
+			r.close(l)
+		})
+	}
+}

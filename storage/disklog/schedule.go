@@ -50,7 +50,7 @@ func (l *Log) fits(bytes, size int64) bool {
 // mayWrite holds writes back that would grow what a hanging sync has to cover. Under OnCommit the shard bounds what it has not been
 // told of, and None promises nothing. mu is held.
 func (l *Log) mayWrite() bool {
-	return l.store.opts.Fsync != Periodic || !l.syncing || int64(l.written-l.synced) < l.store.opts.UnsyncedBytes
+	return l.spec.fsync != Periodic || !l.syncing || int64(l.written-l.synced) < l.store.opts.UnsyncedBytes
 }
 
 // last is the segment at the end. mu is held.

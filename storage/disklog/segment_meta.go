@@ -15,6 +15,7 @@ type place struct {
 	salt     segment.Salt
 	nameHash uint64
 	compress bool
+	fsync    FsyncMode
 }
 
 // segmentMeta is what a log keeps in memory of each of its segments.

@@ -34,6 +34,9 @@ type Spec struct {
 	// as with Log, and never made anew. Say it only of a log that was open once: the making of one may have been cut short by a crash.
 	MustExist bool
 	Retention Retention
+	// AlwaysSync acknowledges appends when they are on the device, whatever the store's mode: for a log that others rely on, which may be on the
+	// device before it.
+	AlwaysSync bool
 	// Compress has CompressSealed rewrite this log's sealed segments.
 	Compress bool
 }

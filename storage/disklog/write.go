@@ -129,13 +129,13 @@ func (m *segmentMeta) note(h *segment.BatchHeader) {
 
 // dirty has what was written synced when the mode says so. mu is held.
 func (l *Log) dirty() {
-	o := &l.store.opts
+	o, mode := &l.store.opts, l.spec.fsync
 	switch {
-	case o.Fsync == OnCommit:
+	case mode == OnCommit:
 		l.wantSync = true
-	case o.Fsync == Periodic && int64(l.written-l.synced) >= o.UnsyncedBytes/2:
+	case mode == Periodic && int64(l.written-l.synced) >= o.UnsyncedBytes/2:
 		l.wantSync = true
-	case o.Fsync == Periodic && !l.timed:
+	case mode == Periodic && !l.timed:
 		l.timed = true
 		l.timer = o.Exec.After(o.FsyncInterval, l.tick)
 	}
