@@ -29,7 +29,7 @@ func environment(pairs ...string) func(string) string {
 }
 
 func TestTheDemoMeasuresEverySizeAndEveryPromiseHolds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out, errs bytes.Buffer
 	samples := fmt.Sprintf("FELIX_CACHE_BENCH_SAMPLES=%d", effort.Size("cache_demo_samples"))

@@ -38,7 +38,7 @@ func (l *ledger) count() int {
 func (l *ledger) countAbove(ctx context.Context, n int) (int, error) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(time.Minute)
 	defer late.Stop()
 	for {
 		if got := l.count(); got > n {
@@ -47,7 +47,7 @@ func (l *ledger) countAbove(ctx context.Context, n int) (int, error) {
 		select {
 		case <-look.C:
 		case <-late.C:
-			return 0, errors.New("nothing was acknowledged for 30 s after the broker was started again")
+			return 0, errors.New("nothing was acknowledged for a minute after the broker was started again")
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -67,7 +67,7 @@ func record(n uint64) []byte {
 func (l *ledger) seenAll(ctx context.Context, n int) (seen uint64, wrong string) {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	late := time.NewTimer(30 * time.Second)
+	late := time.NewTimer(time.Minute)
 	defer late.Stop()
 	for {
 		l.mu.Lock()
@@ -79,7 +79,7 @@ func (l *ledger) seenAll(ctx context.Context, n int) (seen uint64, wrong string)
 		select {
 		case <-look.C:
 		case <-late.C:
-			return seen, fmt.Sprintf("got %d records, and no more for 30 s", seen)
+			return seen, fmt.Sprintf("got %d records, and no more for a minute", seen)
 		case <-ctx.Done():
 			return seen, "was interrupted"
 		}
@@ -105,7 +105,7 @@ func (l *ledger) begin(ctx context.Context, at place, publishers int) (quiet, st
 	})
 	for range publishers + 1 {
 		o := at.client()
-		o.DialTimeout = time.Second
+		o.DialTimeout = 10 * time.Second // a busy machine needs more than the default for a handshake
 		c, err := client.Connect(ctx, o)
 		if err != nil {
 			stop()

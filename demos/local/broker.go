@@ -26,7 +26,7 @@ const Namespace = "default"
 const DefaultTenant = "demo"
 
 // patience is how long starting or closing may take before something is wrong.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // Stream is a stream of so many shards; 0 means 1. A durable one needs a disk, see node.Options.
 type Stream struct {

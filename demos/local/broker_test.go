@@ -29,7 +29,7 @@ func start(t *testing.T, o Options) *Broker {
 
 func TestABrokerServesWhatItsOptionsNameAndNobodyElse(t *testing.T) {
 	b := start(t, Options{Streams: []Stream{{Name: "events", Shards: 4}}, Caches: []string{"users"}})
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := client.Connect(ctx, b.Client())
 	if err != nil {

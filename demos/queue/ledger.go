@@ -103,8 +103,8 @@ func (l *ledger) until(ctx context.Context, what string, cond func() (bool, erro
 		if now != last {
 			last, moved = now, time.Now()
 		}
-		if time.Since(moved) > 30*time.Second {
-			return fmt.Errorf("%s: nothing has happened for 30 s", what)
+		if time.Since(moved) > time.Minute {
+			return fmt.Errorf("%s: nothing has happened for a minute", what)
 		}
 		select {
 		case <-look.C:

@@ -16,7 +16,7 @@ const groupName = "workers"
 // connect is a new client of the broker.
 func (p place) connect(ctx context.Context) (*client.Client, error) {
 	o := p.client()
-	o.DialTimeout = time.Second
+	o.DialTimeout = 10 * time.Second // a busy machine needs more than the default for a handshake
 	return client.Connect(ctx, o)
 }
 
@@ -76,7 +76,7 @@ func (s *staff) dismiss() error {
 	errs := make([]error, len(s.all))
 	for i, w := range s.all {
 		stops.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if err := w.consumer.Stop(ctx); err != nil {
 				errs[i] = fmt.Errorf("stop a consumer: %w", err)

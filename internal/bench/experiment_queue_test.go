@@ -16,7 +16,7 @@ func queueSpec(stream string) QueueSpec {
 func TestQueueIsMeasuredBesideSinglePublishes(t *testing.T) {
 	f := newFelixd(t, testbroker.Options{Durable: true})
 	e, err := QueueExperiment(newContext(t), f, queueSpec("one"))
-	r := measured(t, e, err)
+	r := measured(t, e, err, func(r Report) bool { return len(r.Cases) == 3 && timed(r.Cases[2].Rounds[0]) })
 	if len(r.Cases) != 3 || len(r.Ratios) != 3 {
 		t.Fatalf("%d cases, %d ratios", len(r.Cases), len(r.Ratios))
 	}

@@ -13,8 +13,8 @@ const (
 	AheadBytes   = 4 << 20
 	AheadBatches = 256
 
-	// stallTime is how long a publisher waits for a subscriber that makes no progress.
-	stallTime = 5 * time.Second
+	// stallTime is how long a publisher waits for a subscriber that makes no progress: longer than a busy machine stops a process.
+	stallTime = 15 * time.Second
 )
 
 // FlowLoad publishes on one stream and receives on all subscribers. Without a rate it goes as fast as the slowest subscriber.

@@ -81,7 +81,7 @@ func (b *broker) fault(t *testing.T, do, stream string, shard uint32) {
 	path, faults := target.Shard.Ref.Path(), b.node.System.Faults()
 	err := faults.Heal(path)
 	if do == "pause" {
-		err = faults.Pause(path, time.Minute)
+		err = faults.Pause(path, 10*time.Minute)
 	}
 	if err != nil {
 		t.Fatal(err)

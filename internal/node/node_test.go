@@ -237,8 +237,13 @@ func closeCode(t *testing.T, p *peer, want quic.ApplicationErrorCode, reason str
 	case <-within(t).Done():
 		t.Fatal("the connection was not closed")
 	}
+	closedBy(t, context.Cause(p.c.Context()), want, reason)
+}
+
+func closedBy(t *testing.T, err error, want quic.ApplicationErrorCode, reason string) {
+	t.Helper()
 	var app *quic.ApplicationError
-	if err := context.Cause(p.c.Context()); !errors.As(err, &app) || !app.Remote || app.ErrorCode != want || reason != "" && app.ErrorMessage != reason {
+	if !errors.As(err, &app) || !app.Remote || app.ErrorCode != want || reason != "" && app.ErrorMessage != reason {
 		t.Errorf("closed by %v, want code %d %q from the broker", err, want, reason)
 	}
 }
@@ -246,7 +251,12 @@ func closeCode(t *testing.T, p *peer, want quic.ApplicationErrorCode, reason str
 func TestClosingTellsTheClientWhy(t *testing.T) {
 	t.Run("no authentication in time", func(t *testing.T) {
 		b := start(t, func(o *Options) { o.AuthTimeout = 50 * time.Millisecond })
-		closeCode(t, b.dial(), transport.CloseAuthTimeout, "authentication timeout")
+		c, err := b.try()
+		if err != nil { // the time was up before the dialer looked
+			closedBy(t, err, transport.CloseAuthTimeout, "authentication timeout")
+			return
+		}
+		closeCode(t, &peer{t: t, c: c}, transport.CloseAuthTimeout, "authentication timeout")
 	})
 	t.Run("too many streams before it", func(t *testing.T) {
 		b := start(t)

@@ -11,8 +11,27 @@ import (
 	"github.com/felixd/felixd/internal/effort"
 )
 
-// Patience is how long a test waits for what must come.
-const Patience = 30 * time.Second
+// Patience is how long a test waits for what must come: so long that only what never comes is missed on a busy machine.
+const Patience = 60 * time.Second
+
+// By how much the machine of a landing may be slower than the one that a figure is for: it has few processors, of which other tests take
+// their share; and by how much the race detector slows down what is measured.
+const (
+	landingSlower = 10
+	racedSlower   = 4
+)
+
+// Figure is the most that something may take whose promise is d on a machine that does nothing else: d at full effort, ten times as much at a
+// landing, and four times as much again under the race detector.
+func Figure(d time.Duration) time.Duration {
+	if !effort.Full() {
+		d *= landingSlower
+	}
+	if Raced {
+		d *= racedSlower
+	}
+	return d
+}
 
 // Within is a context for what must come.
 func Within() (context.Context, context.CancelFunc) {

@@ -125,7 +125,7 @@ func (m *measured) start() time.Duration {
 	m.metrics = prometheus.NewRegistry()
 	m.node = testkit.Must(node.New(node.Options{
 		Clock: m.clock, Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: m.metrics,
-		Rand: seed, Limits: node.DefaultLimits(), Auth: gate{m.identity.Token}, Disk: &disk, Applied: func(v uint64) { applied <- v },
+		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: m.identity.Token}, Disk: &disk, Applied: func(v uint64) { applied <- v },
 	}))(m.t)
 	m.over = sync.OnceFunc(m.end)
 	m.t.Cleanup(m.stop)

@@ -2,14 +2,10 @@ package cache
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
-	mathrand "math/rand/v2"
-	"net"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -22,14 +18,12 @@ import (
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/sessionactor/quicconn"
-	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/transport"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -52,12 +46,7 @@ type site struct {
 
 func newSite(t testing.TB, shards uint32) *site {
 	t.Helper()
-	c := testkit.Must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
-	addr := c.LocalAddr().String()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &site{t: t, identity: testkit.Must(local.NewIdentity(addr))(t), shards: shards, logs: make([]id.LogID, shards)}
+	return &site{t: t, identity: testkit.Must(local.NewIdentity(testkit.FreePort(t, "udp")))(t), shards: shards, logs: make([]id.LogID, shards)}
 }
 
 // desired is what brokers are to host.
@@ -115,7 +104,7 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	}
 	b.node = testkit.Must(node.New(node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: prometheus.NewRegistry(),
-		Rand: seed, Limits: node.DefaultLimits(), Auth: gate{s.identity.Token}, Disk: &disk,
+		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
 	}))(s.t)
 	source := testkit.Must(transport.NewCertSource(s.identity.Cert, s.identity.Key))(s.t)
 	b.listener = testkit.Must(transport.Listen(transport.ListenOptions{
@@ -163,7 +152,7 @@ func (b *broker) end(drain func(context.Context) error) {
 }
 
 // leaves is what a power cut leaves, by chance: the worst, or some of what was not synced.
-func leaves(rnd *mathrand.Rand) func(*vfs.Mem) *vfs.Mem {
+func leaves(rnd *rand.Rand) func(*vfs.Mem) *vfs.Mem {
 	if rnd.IntN(3) == 0 {
 		return (*vfs.Mem).CrashHard
 	}
@@ -178,33 +167,6 @@ func (s *site) connect() *client.Client {
 	c := testkit.Must(client.Connect(ctx, client.Options{
 		Addrs: []string{s.identity.Addr}, TenantID: tenant, Token: s.identity.Token, CAPEM: s.identity.CA,
 	}))(s.t)
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // its broker may be gone
-	})
+	s.t.Cleanup(func() { testkit.HangUp(c) })
 	return c
-}
-
-// gate takes the one token.
-type gate struct{ token string }
-
-func (g gate) Authenticate(name, token string, _ time.Time) (sessioncore.Grants, *wire.Refusal) {
-	if name == tenant && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1 {
-		return all{}, nil
-	}
-	f := wire.Refuse(wire.CodeUnauthenticated, "unauthorized: token rejected")
-	return nil, &f
-}
-
-type all struct{}
-
-func (all) Tenant() string                                     { return tenant }
-func (all) Subject() string                                    { return "tester" }
-func (all) Allows(sessioncore.Action, sessioncore.Object) bool { return true }
-
-func seed() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return binary.BigEndian.Uint64(b[:])
 }

@@ -89,17 +89,9 @@ func checkMemory(t *testing.T, m *measured, keys int, empty, before, resident in
 	if each > cachedExtraBytes {
 		t.Errorf("a key takes %.0f bytes beside its key and value", each)
 	}
-	if !testkit.Raced && took > collectionMost() {
-		t.Errorf("a collection takes %v of processors", took)
+	if most := testkit.Figure(collectionCPU); took > most { // it counts a processor that others have taken meanwhile
+		t.Errorf("a collection takes %v of processors, %v is the most", took, most)
 	}
-}
-
-// collectionMost is more at a landing, where other tests take the processors that a collection has been given.
-func collectionMost() time.Duration {
-	if effort.Full() {
-		return collectionCPU
-	}
-	return 3 * collectionCPU
 }
 
 // collectionTime is the processor time of one collection, the least of some: others use the processors too.
@@ -158,7 +150,7 @@ func (m *measured) restarts(after string, keys int, most time.Duration) {
 			m.t.Errorf("after %s key %d has %d bytes, found %v", after, n, len(e.Value), ok)
 		}
 	}
-	if !testkit.Raced && took > most {
+	if most = testkit.Figure(most); took > most {
 		m.t.Errorf("after %s the cache is served in %v, %v is the most", after, took, most)
 	}
 }

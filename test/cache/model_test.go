@@ -3,9 +3,10 @@ package cache
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 // kind is what a request asks for.
@@ -126,7 +127,7 @@ func keyModel() porcupine.Model {
 const forever = math.MaxInt64
 
 // judgeMost is how long one history may take to be judged; longer is a failure, as everything is that was not decided.
-const judgeMost = 20 * time.Second
+const judgeMost = testkit.Patience
 
 // judge is what is wrong with the history of one key; empty for nothing.
 func judge(history []porcupine.Operation) string {

@@ -118,7 +118,7 @@ func durable(t *testing.T) (context.Context, *client.Client, *testbroker.Broker)
 	t.Helper()
 	b := testbroker.New(t, testbroker.Options{Durable: true,
 		Streams: map[string]uint32{"default/orders": 1, "default/clicks": 4, "default/accounts": 2}})
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	if err != nil {
 		t.Fatal(err)

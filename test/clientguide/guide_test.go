@@ -39,7 +39,7 @@ func begin(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(func() {
 		cancel()
 		if err := b.Close(); err != nil {

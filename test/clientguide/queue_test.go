@@ -86,7 +86,7 @@ func images(t *testing.T, payloads ...string) (context.Context, *client.Client, 
 	for _, p := range payloads {
 		b.Append("default/images", 0, testbroker.Region(p))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	if err != nil {

@@ -122,7 +122,7 @@ func TestReadingWhatIsNew(t *testing.T) {
 	if _, err := c.Publish(s.ctx, "default", "ticks", []byte("now")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	if e, err := sub.Next(ctx); err != nil || string(e.Payload) != "now" || sub.Dropped() != 0 {
 		t.Errorf("read %q, %v", e.Payload, err)

@@ -109,7 +109,7 @@ func (k *known) tell(shard uint32) {
 func logBacked(t *testing.T) (context.Context, *client.Client, *testbroker.Broker) {
 	t.Helper()
 	b := testbroker.New(t, testbroker.Options{Caches: map[string]uint32{"default/users": 2}, Durable: true})
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	if err != nil {

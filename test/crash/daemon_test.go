@@ -1,191 +1,20 @@
 package crash
 
 import (
-	"bufio"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
-	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/internal/testkit"
 )
 
 const namespace = "default"
 
-// daemon is felixd over one data directory, which outlives its processes. Its ports stay the same.
+// daemon is felixd as it is delivered.
 type daemon struct {
-	t     testing.TB
-	dir   string
-	env   []string
-	args  []string
-	cmd   *exec.Cmd
-	said  *testkit.Tail // the log of the process that runs
-	ended chan error    // what Wait said
-	http  *http.Client
-
-	Client string `json:"client_addr"`
-	API    string `json:"control_plane"`
-	Health string `json:"http"`
-	Token  string `json:"client_token"`
-	Admin  string `json:"admin_token"`
-	CAFile string `json:"ca_file"`
-	Tenant string `json:"tenant_id"`
+	*testkit.Daemon
+	t testing.TB
 }
 
-// newDaemon starts felixd over an empty directory. It is stopped, in order, when the test ends.
 func newDaemon(t testing.TB, env ...string) *daemon {
 	t.Helper()
-	d := &daemon{t: t, dir: filepath.Join(t.TempDir(), "data"), env: env}
-	d.args = []string{"dev", "--data-dir", d.dir, "--listen", freePort(t, "udp"), "--http", freePort(t, "tcp"), "--api", freePort(t, "tcp")}
-	d.start()
-	t.Cleanup(func() {
-		if d.cmd != nil {
-			d.stop()
-		}
-	})
-	return d
-}
-
-// freePort is an address that nobody listens on just now.
-func freePort(t testing.TB, network string) string {
-	t.Helper()
-	if network == "udp" {
-		c := must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
-		defer func() { _ = c.Close() }()
-		return c.LocalAddr().String()
-	}
-	l := must(net.Listen("tcp4", "127.0.0.1:0"))(t)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
-// start runs felixd and returns how long it took until it said that it was ready.
-func (d *daemon) start() time.Duration {
-	d.t.Helper()
-	took, err := d.tryStart()
-	if err != nil {
-		d.t.Fatalf("felixd did not become ready: %v\n%s", err, d.said)
-	}
-	return took
-}
-
-// tryStart is start for a daemon that may refuse.
-func (d *daemon) tryStart() (time.Duration, error) {
-	d.t.Helper()
-	d.said, d.ended = &testkit.Tail{}, make(chan error, 1)
-	cmd := exec.Command(program("felixd"), d.args...)
-	cmd.Env = append(os.Environ(), d.env...)
-	cmd.Stderr = d.said
-	out := must(cmd.StdoutPipe())(d.t)
-	began := time.Now()
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	d.cmd = cmd
-	lines, ready := bufio.NewScanner(out), false
-	for !ready && lines.Scan() {
-		ready = strings.HasPrefix(lines.Text(), "ready in ")
-	}
-	took := time.Since(began)
-	ended := d.ended
-	go func() {
-		_, _ = io.Copy(io.Discard, out)
-		ended <- cmd.Wait()
-	}()
-	if !ready {
-		err := <-ended
-		d.cmd = nil
-		return took, fmt.Errorf("it ended with %w", err)
-	}
-	if err := json.Unmarshal(must(os.ReadFile(filepath.Join(d.dir, "dev.json")))(d.t), d); err != nil {
-		d.t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(must(os.ReadFile(d.CAFile))(d.t))
-	d.http = &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}}}
-	return took, nil
-}
-
-// kill ends the process as it stands.
-func (d *daemon) kill() {
-	d.t.Helper()
-	if err := d.cmd.Process.Kill(); err != nil {
-		d.t.Fatal(err)
-	}
-	<-d.ended
-	d.cmd = nil
-	if text := d.said.String(); strings.Contains(text, "panic:") || strings.Contains(text, "goroutine 1 [") {
-		d.t.Errorf("felixd panicked:\n%s", text)
-	}
-}
-
-// stop ends it in order.
-func (d *daemon) stop() {
-	d.t.Helper()
-	_ = d.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case err := <-d.ended:
-		if err != nil {
-			d.t.Errorf("felixd ended with %v\n%s", err, d.said)
-		}
-	case <-time.After(testkit.Patience):
-		d.t.Errorf("felixd does not stop\n%s", d.said)
-		_ = d.cmd.Process.Kill()
-		<-d.ended
-	}
-	d.cmd = nil
-}
-
-// metrics is the page of metrics.
-func (d *daemon) metrics() string {
-	d.t.Helper()
-	answer := must(d.http.Get(d.Health + "/metrics"))(d.t)
-	defer func() { _ = answer.Body.Close() }()
-	return string(must(io.ReadAll(io.LimitReader(answer.Body, 4<<20)))(d.t))
-}
-
-// ctl runs felixctl against the daemon and returns what it printed.
-func (d *daemon) ctl(args ...string) (string, error) {
-	cmd := exec.Command(program("felixctl"), args...)
-	cmd.Env = append(os.Environ(), "FELIX_CONTEXT_FILE="+filepath.Join(d.dir, "dev.json"))
-	out, err := cmd.CombinedOutput()
-	return string(out), err
-}
-
-// createStream makes a durable stream.
-func (d *daemon) createStream(name string, shards int) {
-	d.t.Helper()
-	if out, err := d.ctl("stream", "create", name, "--durable", "--shards", fmt.Sprint(shards)); err != nil {
-		d.t.Fatalf("create stream: %v: %s", err, out)
-	}
-}
-
-// connect is a client of the daemon, as long as the test goes.
-func (d *daemon) connect(change ...func(*client.Options)) *client.Client {
-	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
-	defer cancel()
-	o := client.Options{Addrs: []string{d.Client}, TenantID: d.Tenant, Token: d.Token, CAFile: d.CAFile}
-	for _, f := range change {
-		f(&o)
-	}
-	c := must(client.Connect(ctx, o))(d.t)
-	d.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = c.Close(ctx)
-	})
-	return c
+	return &daemon{testkit.NewDaemon(t, &programs, env...), t}
 }

@@ -42,41 +42,100 @@ func (s *shim) set(rules string) {
 	}
 }
 
-// Publishers that publish one record at a time share the syncs of a slow disk: while one sync runs, all others' records are
-// gathered for the next.
-//
-// mission 281
-func TestSixtyFourProducersShareTheSyncsOfASlowDisk(t *testing.T) {
-	const producers = 64
-	want := 28.0
-	if !effort.Full() {
-		want = 20 // beside the other tests of a landing
-	}
+// producers publish one record at a time to one stream, over a disk that is told when to sync.
+type producers struct {
+	w    wideStreams
+	disk *shim
+}
+
+const (
+	producing       = 64
+	longRecordBytes = 16_000 // far more than all that a log adds to sixty-four of them
+)
+
+func newProducers(t *testing.T) *producers {
 	d, disk := newShimmed(t)
-	d.createStream("shared", 1)
-	w := wideStreams{d: d, client: d.connect()}
-	w.publishTo("shared", nil)
-	disk.set("sync name=*.log delay=4ms\n")
-	testkit.Eventually(t, "the disk is slow", func() bool {
-		began := time.Now()
-		w.publishTo("shared", nil)
-		return time.Since(began) >= 4*time.Millisecond
-	})
+	d.CreateStream("shared", 1)
+	p := &producers{wideStreams{d: d, client: d.Connect(func(o *client.Options) { o.AckTimeout = 2 * testkit.Patience })}, disk}
+	p.w.publishTo("shared", nil)
+	return p
+}
+
+// begin starts them. Once stop was called, each publishes no more; wait is until all have the answers that they wait for.
+func (p *producers) begin() (stop, wait func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	for range producers {
+	for range producing {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if _, err := w.client.Publish(context.Background(), namespace, "shared", make([]byte, recordBytes)); err != nil {
-					t.Errorf("publish: %v", err)
+				if _, err := p.w.client.Publish(context.Background(), namespace, "shared", make([]byte, longRecordBytes)); err != nil {
+					p.w.d.t.Errorf("publish: %v", err)
 					return
 				}
 			}
 		})
 	}
-	records, syncs := d.whileSyncing(time.Duration(size("shared_sync_millis")) * time.Millisecond)
-	cancel()
-	all.Wait()
+	return cancel, all.Wait
+}
+
+// Publishers that publish one record at a time share the syncs of a slow disk: while one sync runs, all others' records are gathered for the
+// next, however many they are.
+//
+// mission 281
+func TestSixtyFourProducersShareTheSyncsOfASlowDisk(t *testing.T) {
+	const rounds, tries = 3, 100
+	p := newProducers(t)
+	caught := 0
+	for n := 0; n < tries && caught < rounds; n++ {
+		records, syncs := p.heldBack()
+		if records > producing {
+			continue // the disk was not held yet: some had their answers and went on
+		}
+		if caught++; syncs > 2 {
+			t.Errorf("%v records were in %v syncs: one that ran, and one for all that came meanwhile", records, syncs)
+		}
+	}
+	if caught == 0 {
+		t.Errorf("the disk was not held in %d tries", tries)
+	}
+}
+
+// heldBack has all producers wait for a sync that stands still, and returns what is synced from then on until they have their answers.
+func (p *producers) heldBack() (records, syncs float64) {
+	d := p.w.d
+	d.t.Helper()
+	stop, wait := p.begin()
+	p.disk.set("sync name=*.log block\n")
+	var before string
+	testkit.Eventually(d.t, "all are written while one sync runs", func() bool {
+		before = d.Metrics()
+		return value(before, "felix_storage_unsynced_bytes") >= producing*longRecordBytes
+	})
+	stop()
+	p.disk.set("")
+	wait()
+	return synced(before, d.Metrics())
+}
+
+// With 64 producers that wait for their answers, 32 records or more share a sync of 4 ms, if nothing else takes the processors.
+//
+// mission 281
+func TestHowManyRecordsShareASyncOfFourMilliseconds(t *testing.T) {
+	if !effort.Full() {
+		t.Skip("beside other tests it would be a figure of theirs")
+	}
+	const want = 28
+	p := newProducers(t)
+	p.disk.set("sync name=*.log delay=4ms\n")
+	testkit.Eventually(t, "the disk is slow", func() bool {
+		began := time.Now()
+		p.w.publishTo("shared", nil)
+		return time.Since(began) >= 4*time.Millisecond
+	})
+	stop, wait := p.begin()
+	records, syncs := p.w.d.whileSyncing(time.Duration(size("shared_sync_millis")) * time.Millisecond)
+	stop()
+	wait()
 	t.Logf("%.0f records in %.0f syncs of 4 ms: %.1f each", records, syncs, records/syncs)
 	if records/syncs < want {
 		t.Errorf("%.1f records per sync, want %v", records/syncs, want)
@@ -87,9 +146,13 @@ func TestSixtyFourProducersShareTheSyncsOfASlowDisk(t *testing.T) {
 func (d *daemon) whileSyncing(stretch time.Duration) (records, syncs float64) {
 	d.t.Helper()
 	testkit.After(stretch / 10)
-	before := d.metrics()
+	before := d.Metrics()
 	testkit.After(stretch)
-	after := d.metrics()
+	return synced(before, d.Metrics())
+}
+
+// synced is what was made durable between two pages of metrics.
+func synced(before, after string) (records, syncs float64) {
 	const name = "felix_storage_sync_batch_appends"
 	return value(after, name+"_sum") - value(before, name+"_sum"), value(after, name+"_count") - value(before, name+"_count")
 }
@@ -104,14 +167,14 @@ func TestWhatWasAcknowledgedIsThereAfterADiskWasFull(t *testing.T) {
 	t.Parallel()
 	const shards = 2
 	d, disk := newShimmed(t)
-	d.createStream("ledger", shards)
+	d.CreateStream("ledger", shards)
 	l := newLedger()
-	p := l.publish(t, d, "ledger", 4, 50, keysOf(t, d.connect(), "ledger", shards))
+	p := l.publish(t, d, "ledger", 4, 50, keysOf(t, d.Connect(), "ledger", shards))
 	for round := range size("full_disk_rounds") {
 		l.goesOn(t)
-		full := value(d.metrics(), "felix_storage_full_total")
+		full := value(d.Metrics(), "felix_storage_full_total")
 		disk.set([]string{"write name=*.log error=ENOSPC\n", "write name=*.log from=2 short error=ENOSPC\n"}[round%2])
-		testkit.Eventually(t, "the disk is full", func() bool { return value(d.metrics(), "felix_storage_full_total") > full })
+		testkit.Eventually(t, "the disk is full", func() bool { return value(d.Metrics(), "felix_storage_full_total") > full })
 		disk.set("")
 	}
 	l.goesOn(t)
@@ -141,13 +204,13 @@ func TestWhatWasAcknowledgedIsThereAfterASyncHasFailed(t *testing.T) {
 	t.Parallel()
 	const shards = 2
 	d, disk := newShimmed(t)
-	d.createStream("ledger", shards)
+	d.CreateStream("ledger", shards)
 	l := newLedger()
-	p := l.publish(t, d, "ledger", 4, 50, keysOf(t, d.connect(), "ledger", shards))
+	p := l.publish(t, d, "ledger", 4, 50, keysOf(t, d.Connect(), "ledger", shards))
 	for round := range size("failed_sync_rounds") {
 		l.goesOn(t)
 		disk.set("sync name=*.log times=2 error=EIO\n")
-		testkit.Eventually(t, "the logs have ended", func() bool { return value(d.metrics(), "felix_storage_logs_poisoned_total") == shards })
+		testkit.Eventually(t, "the logs have ended", func() bool { return value(d.Metrics(), "felix_storage_logs_poisoned_total") == shards })
 		disk.set("")
 		ended := l.acknowledged()
 		testkit.After(200 * time.Millisecond)
@@ -155,11 +218,11 @@ func TestWhatWasAcknowledgedIsThereAfterASyncHasFailed(t *testing.T) {
 			t.Errorf("round %d: %d records were acknowledged after the failed syncs", round, more)
 		}
 		if round%2 == 0 {
-			d.kill()
+			d.Kill()
 		} else {
-			d.stop()
+			d.Stop()
 		}
-		d.start()
+		d.Start()
 	}
 	l.goesOn(t)
 	p.stop()
@@ -177,35 +240,35 @@ func TestADiskThatHangsUnderAThousandShardsHoldsUpNothingElseAndIsForgiven(t *te
 	t.Parallel()
 	const shards = 1000
 	d, disk := newShimmed(t)
-	w := wideStreams{d: d, client: d.connect(func(o *client.Options) { o.RetryDeadline = time.Second })}
+	w := wideStreams{d: d, client: d.Connect(func(o *client.Options) { o.RetryDeadline = time.Second })}
 	w.create(shards)
 	d.awaitLogs(shards)
 	w.each()
-	before := d.metrics()
+	before := d.Metrics()
 	w.hang(disk)
 	elsewhere := w.publishInMemory()
 	answered := w.publishIntoTheHang()
-	testkit.Eventually(t, "every log is known to hang", func() bool { return value(d.metrics(), "felix_storage_stalled_logs") == shards+1 })
-	t.Logf("%v logs are known to hang", value(d.metrics(), "felix_storage_stalled_logs"))
-	if more := value(d.metrics(), "go_goroutines") - value(before, "go_goroutines"); more > diskWorkers+fewGoroutines {
+	testkit.Eventually(t, "every log is known to hang", func() bool { return value(d.Metrics(), "felix_storage_stalled_logs") == shards+1 })
+	t.Logf("%v logs are known to hang", value(d.Metrics(), "felix_storage_stalled_logs"))
+	if more := value(d.Metrics(), "go_goroutines") - value(before, "go_goroutines"); more > diskWorkers+fewGoroutines {
 		t.Errorf("%v goroutines more while the disk hangs; its workers are %d", more, diskWorkers)
 	}
-	if more := value(d.metrics(), "go_threads") - value(before, "go_threads"); more > diskWorkers+fewGoroutines {
+	if more := value(d.Metrics(), "go_threads") - value(before, "go_threads"); more > diskWorkers+fewGoroutines {
 		t.Errorf("%v threads more while the disk hangs; its workers are %d", more, diskWorkers)
 	}
-	if !strings.Contains(d.said.String(), "disk_stalled") {
-		t.Errorf("no event names it: %s", d.said)
+	if !strings.Contains(d.Said(), "disk_stalled") {
+		t.Errorf("no event names it: %s", d.Said())
 	}
 	if ok := answered(); ok > 0 {
 		t.Errorf("%d records were acknowledged by a disk that hangs", ok)
 	}
 	slowest := elsewhere()
 	t.Logf("the slowest publish to a stream in memory took %v", slowest)
-	if slowest > time.Second {
+	if slowest > testkit.Figure(time.Second) {
 		t.Errorf("a publish to a stream in memory took %v", slowest)
 	}
 	disk.set("")
-	testkit.Eventually(t, "the disk is back", func() bool { return value(d.metrics(), "felix_storage_stalled_logs") == 0 })
+	testkit.Eventually(t, "the disk is back", func() bool { return value(d.Metrics(), "felix_storage_stalled_logs") == 0 })
 	w.each()
 }
 
@@ -215,7 +278,7 @@ const diskWorkers = 16 + 16 + 8
 // hang makes every sync hang, and returns when one does.
 func (w *wideStreams) hang(disk *shim) {
 	d := w.d
-	d.createStream("canary", 1)
+	d.CreateStream("canary", 1)
 	w.publishTo("canary", nil)
 	disk.set("sync name=*.log block\n")
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -232,7 +295,7 @@ func (w *wideStreams) hang(disk *shim) {
 			}
 		}
 	}()
-	testkit.Eventually(d.t, "a sync hangs", func() bool { return value(d.metrics(), "felix_storage_oldest_job_seconds") > 0.2 })
+	testkit.Eventually(d.t, "a sync hangs", func() bool { return value(d.Metrics(), "felix_storage_oldest_job_seconds") > 0.2 })
 	close(stop)
 	<-stopped
 }
@@ -263,7 +326,7 @@ func (w *wideStreams) publishIntoTheHang() (answered func() int64) {
 
 // publishInMemory publishes to a stream in memory until the function it returns is called, which says how long the slowest publish took.
 func (w *wideStreams) publishInMemory() (slowest func() time.Duration) {
-	c := w.d.connect()
+	c := w.d.Connect()
 	ctx, cancel := context.WithCancel(context.Background())
 	var worst time.Duration
 	done := make(chan error, 1)

@@ -32,17 +32,17 @@ const (
 func TestIdleDurableShardsCostLittleAndOpenQuickly(t *testing.T) {
 	t.Parallel()
 	shards := size("idle_durable_shards")
-	d := newDaemon(t, "GOGC=10") // so that little of what is measured is garbage
-	before := d.footprint()
-	wide := wideStreams{d: d, client: d.connect()}
+	d := newDaemon(t, testkit.CollectOften) // so that little of what is measured is garbage
+	before := d.Footprint()
+	wide := wideStreams{d: d, client: d.Connect()}
 	wide.create(shards)
 	d.awaitLogs(shards)
 	wide.each()
 	wide.close()
 	d.awaitRest(before)
-	after := d.footprint()
-	each := (after.memory - before.memory) / float64(shards)
-	t.Logf("%d idle shards: %.0f bytes of heap and stack each, %v goroutines before and %v after", shards, each, before.goroutines, after.goroutines)
+	after := d.Footprint()
+	each := (after.Memory - before.Memory) / float64(shards)
+	t.Logf("%d idle shards: %.0f bytes of heap and stack each, %v goroutines before and %v after", shards, each, before.Goroutines, after.Goroutines)
 	limit, few := float64(idleShardBytes), float64(fewGoroutines)
 	if !effort.Full() {
 		limit += sharedBytes / float64(shards)
@@ -51,8 +51,8 @@ func TestIdleDurableShardsCostLittleAndOpenQuickly(t *testing.T) {
 	if each > limit {
 		t.Errorf("an idle durable shard takes %.0f bytes, at most %.0f are allowed", each, limit)
 	}
-	if after.goroutines > before.goroutines+few {
-		t.Errorf("%v goroutines more for %d idle shards", after.goroutines-before.goroutines, shards)
+	if after.Goroutines > before.Goroutines+few {
+		t.Errorf("%v goroutines more for %d idle shards", after.Goroutines-before.Goroutines, shards)
 	}
 	if open := d.logFiles(); len(open) > 0 {
 		t.Errorf("%d files are open, %q among them", len(open), open[0])
@@ -64,19 +64,19 @@ func TestIdleDurableShardsCostLittleAndOpenQuickly(t *testing.T) {
 func (w *wideStreams) reopen(shards int) {
 	d, t := w.d, w.d.t
 	w.close()
-	d.stop()
-	d.env = nil
-	stopped := d.start()
-	w.client = d.connect()
+	d.Stop()
+	d.Env = nil
+	stopped := d.Start()
+	w.client = d.Connect()
 	w.each()
 	w.close()
-	d.kill()
-	killed := d.start()
+	d.Kill()
+	killed := d.Start()
 	t.Logf("%d durable shards: ready %v after an orderly stop, %v after a kill", shards, stopped, killed)
-	if n := int(value(d.metrics(), "felix_storage_open_logs")); n != shards+logsAtFirst {
+	if n := int(value(d.Metrics(), "felix_storage_open_logs")); n != shards+logsAtFirst {
 		t.Errorf("ready with %d logs open", n)
 	}
-	if stopped > 5*time.Second || killed > 20*time.Second {
+	if stopped > testkit.Figure(5*time.Second) || killed > testkit.Figure(20*time.Second) {
 		t.Errorf("ready %v after a stop and %v after a kill; at most 5 s and 20 s are allowed", stopped, killed)
 	}
 }
@@ -88,22 +88,22 @@ const logsAtFirst = 2
 func (d *daemon) awaitLogs(n int) {
 	d.t.Helper()
 	n += logsAtFirst
-	for left := 10; left > 0 && int(value(d.metrics(), "felix_storage_open_logs")) < n; left-- {
-		was := value(d.metrics(), "felix_storage_open_logs")
-		testkit.Eventually(d.t, "more logs are open", func() bool { return value(d.metrics(), "felix_storage_open_logs") >= min(float64(n), was+float64(n)/5) })
+	for left := 10; left > 0 && int(value(d.Metrics(), "felix_storage_open_logs")) < n; left-- {
+		was := value(d.Metrics(), "felix_storage_open_logs")
+		testkit.Eventually(d.t, "more logs are open", func() bool { return value(d.Metrics(), "felix_storage_open_logs") >= min(float64(n), was+float64(n)/5) })
 	}
-	if got := value(d.metrics(), "felix_storage_open_logs"); int(got) != n {
+	if got := value(d.Metrics(), "felix_storage_open_logs"); int(got) != n {
 		d.t.Fatalf("%v logs are open, want %d", got, n)
 	}
 }
 
 // awaitRest waits until no log has files open, which takes twice 10 s at most, and, when there is time, until the disk's workers have gone
 // as well, 10 s later: they are a few whatever the number of shards.
-func (d *daemon) awaitRest(before footprint) {
+func (d *daemon) awaitRest(before testkit.Footprint) {
 	d.t.Helper()
-	testkit.Eventually(d.t, "all logs rest", func() bool { return value(d.metrics(), "felix_storage_awake_logs") == 0 })
+	testkit.Eventually(d.t, "all logs rest", func() bool { return value(d.Metrics(), "felix_storage_awake_logs") == 0 })
 	if effort.Full() {
-		testkit.Eventually(d.t, "the workers are gone", func() bool { return value(d.metrics(), "go_goroutines") <= before.goroutines+fewGoroutines })
+		testkit.Eventually(d.t, "the workers are gone", func() bool { return value(d.Metrics(), "go_goroutines") <= before.Goroutines+fewGoroutines })
 	}
 }
 
@@ -122,7 +122,7 @@ func (w *wideStreams) create(shards int) {
 		n := min(widest, shards)
 		shards -= n
 		w.names, w.shards = append(w.names, fmt.Sprint("wide", len(w.names))), append(w.shards, n)
-		w.d.createStream(w.names[len(w.names)-1], n)
+		w.d.CreateStream(w.names[len(w.names)-1], n)
 	}
 }
 

@@ -17,9 +17,9 @@ func TestWhatWasAcknowledgedIsThereAfterEveryKill(t *testing.T) {
 	const shards = 4
 	kills := size("killed_daemons")
 	d := newDaemon(t)
-	d.createStream("ledger", shards)
+	d.CreateStream("ledger", shards)
 	l := newLedger()
-	p := l.publish(t, d, "ledger", 6, 200, keysOf(t, d.connect(), "ledger", shards))
+	p := l.publish(t, d, "ledger", 6, 200, keysOf(t, d.Connect(), "ledger", shards))
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 	var slowest time.Duration
 	for range kills {
@@ -28,8 +28,8 @@ func TestWhatWasAcknowledgedIsThereAfterEveryKill(t *testing.T) {
 			break
 		}
 		testkit.After(time.Duration(r.IntN(150)) * time.Millisecond)
-		d.kill()
-		slowest = max(slowest, d.start())
+		d.Kill()
+		slowest = max(slowest, d.Start())
 	}
 	p.stop()
 	l.check(t, d, "ledger", shards)

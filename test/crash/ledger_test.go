@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,7 +86,7 @@ func (l *ledger) acknowledged() int {
 // consecutive from 0.
 func (l *ledger) check(t testing.TB, d *daemon, stream string, shards int) {
 	t.Helper()
-	c := d.connect()
+	c := d.Connect()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen := make(map[uint64]place, len(l.told))
@@ -145,7 +144,7 @@ func (l *ledger) publish(t testing.TB, d *daemon, stream string, n, most int, ke
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &publishers{cancel: cancel}
 	for i := range n {
-		c := d.connect(func(o *client.Options) { o.RetryDeadline, o.DialTimeout = time.Second, 500*time.Millisecond })
+		c := d.Connect(func(o *client.Options) { o.RetryDeadline = time.Second })
 		r := rand.New(rand.NewPCG(uint64(i), 11))
 		p.done.Go(func() {
 			for ctx.Err() == nil {
@@ -184,12 +183,8 @@ func keysOf(t testing.TB, c *client.Client, stream string, shards int) [][]byte 
 	return keys
 }
 
-// value reads one metric of a page.
-func value(page, name string) (v float64) {
-	for line := range strings.Lines(page) {
-		if rest, ok := strings.CutPrefix(line, name+" "); ok {
-			_, _ = fmt.Sscan(rest, &v)
-		}
-	}
+// value reads one metric of a page; one that is not there is 0.
+func value(page, name string) float64 {
+	v, _ := testkit.Metric(page, name)
 	return v
 }

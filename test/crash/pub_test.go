@@ -8,9 +8,7 @@ import (
 	"encoding/json"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,8 +39,7 @@ type piped struct {
 
 func pipe(t testing.TB, d *daemon, args ...string) *piped {
 	t.Helper()
-	p := &piped{cmd: exec.Command(program("felixctl"), args...), said: &testkit.Tail{}, done: make(chan error, 1)}
-	p.cmd.Env = append(os.Environ(), "FELIX_CONTEXT_FILE="+filepath.Join(d.dir, "dev.json"))
+	p := &piped{cmd: d.Ctl(args...), said: &testkit.Tail{}, done: make(chan error, 1)}
 	p.cmd.Stderr = p.said
 	p.in = must(p.cmd.StdinPipe())(t)
 	out := must(p.cmd.StdoutPipe())(t)
@@ -83,7 +80,7 @@ func pipe(t testing.TB, d *daemon, args ...string) *piped {
 func TestLinesThatFelixctlPublishesLandOnceThroughEveryKill(t *testing.T) {
 	kills, records := size("killed_daemons"), size("piped_records")
 	d := newDaemon(t)
-	d.createStream("lines", 1)
+	d.CreateStream("lines", 1)
 	p := pipe(t, d, "pub", "lines", "-", "--idempotent", "--batch", "20", "--json")
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2))
 	w := bufio.NewWriter(p.in)
@@ -101,8 +98,8 @@ func TestLinesThatFelixctlPublishesLandOnceThroughEveryKill(t *testing.T) {
 			break
 		}
 		testkit.After(time.Duration(r.IntN(20)) * time.Millisecond)
-		d.kill()
-		d.start()
+		d.Kill()
+		d.Start()
 	}
 	give(records)
 	_ = p.in.Close()
@@ -125,7 +122,7 @@ func checkLines(t testing.TB, d *daemon, offsets []id.Offset, records int) {
 	if len(offsets) != records {
 		t.Fatalf("%d of %d lines are acknowledged", len(offsets), records)
 	}
-	c, next := d.connect(), id.Offset(0)
+	c, next := d.Connect(), id.Offset(0)
 	for r, err := range c.ReadRange(context.Background(), namespace, "lines", client.ReadOptions{}) {
 		if err != nil {
 			t.Fatal(err)

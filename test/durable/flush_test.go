@@ -62,7 +62,6 @@ func TestDUR08_AfterAFailedFlushNothingMoreIsAcknowledged(t *testing.T) {
 			if more := l.acknowledged(); more > acknowledged+8 {
 				t.Fatalf("%d publishes were acknowledged after the failure", more-acknowledged)
 			}
-			total := l.acknowledged()
 			publish(t, c, "other", "goes on")
 			if hit.Hits() != 1 || b.metric("felix_storage_sync_failures_total") != 1 {
 				t.Errorf("%d syncs failed, %v are counted", hit.Hits(), b.metric("felix_storage_sync_failures_total"))
@@ -77,16 +76,17 @@ func TestDUR08_AfterAFailedFlushNothingMoreIsAcknowledged(t *testing.T) {
 				delivered = append(delivered, string(e.Payload))
 			}
 			l.deliveredOnly(t, delivered)
-			if page, err := c.Read(t.Context(), namespace, "orders", client.ReadOptions{}); err == nil && page.Next > id.Offset(total) {
-				t.Errorf("a read goes to %d, %d were acknowledged", page.Next, total)
-			}
+			page, readErr := c.Read(t.Context(), namespace, "orders", client.ReadOptions{})
 			image := b.powerCut(hard)
 			s.start(image)
 			c = s.connect()
 			there := read(t, c, "orders", 0, 0)
 			l.check(t, there)
+			if readErr == nil && page.Next > id.Offset(len(there)) {
+				t.Errorf("a read went to %d, and %d records were durable", page.Next, len(there))
+			}
 			for n, v := range delivered {
-				if string(there[5+n].Payload) != v {
+				if 5+n >= len(there) || string(there[5+n].Payload) != v {
 					t.Errorf("%.20q was delivered and is not at %d", v, 5+n)
 				}
 			}
@@ -115,7 +115,7 @@ func TestE8_ASyncThatHangsHoldsUpOneStreamAndEndsWell(t *testing.T) {
 	_ = gone.Close(closing) // one publish of it has no outcome
 	begun := time.Now()
 	_, err := c.Publish(t.Context(), namespace, "orders", []byte("2"))
-	if took := time.Since(begun); !errors.Is(err, client.ErrOutcomeUnknown) || took > 10*time.Second {
+	if took := time.Since(begun); !errors.Is(err, client.ErrOutcomeUnknown) || took > testkit.Figure(10*time.Second) {
 		t.Fatalf("a publish to a disk that hangs was answered %v after %v", err, took)
 	}
 	for n := range 200 {
@@ -200,7 +200,8 @@ func TestOPS01_AFullDiskStopsWritesCleanlyAndServiceResumes(t *testing.T) {
 		for round := range 4 {
 			mem.SetCapacity(mem.Used() + int64(10+round*17)<<10)
 			var full error
-			for n := 0; full == nil; n++ {
+			counted := b.metric("felix_storage_full_total")
+			for n := 0; full == nil || b.metric("felix_storage_full_total") == counted; n++ { // a slow one may fail for want of time
 				v := value(fmt.Sprint("r", life, round), n)
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // the library tries again what had no effect
 				r, err := c.Publish(ctx, namespace, "orders", []byte(v))
@@ -213,9 +214,6 @@ func TestOPS01_AFullDiskStopsWritesCleanlyAndServiceResumes(t *testing.T) {
 			}
 			if before := l.acknowledged(); len(read(t, c, "orders", 0, 0)) < before {
 				t.Fatalf("fewer than %d records can be read", before)
-			}
-			if b.metric("felix_storage_full_total") == 0 {
-				t.Error("nothing was counted")
 			}
 			if life == 0 && round == 3 { // and a start on the full disk
 				b.stop()
@@ -250,16 +248,14 @@ func TestOPS02_RunningOutOfDescriptorsIsSurvived(t *testing.T) {
 	}
 	rule := b.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallOpen, vfs.CallCreate, vfs.CallReadDir}, Err: syscall.EMFILE})
 	refused := 0
-	for n := range 40 {
+	for n := 0; n < 400 && (refused < 5 || rule.Hits() == 0); n++ { // a slow one may fail for want of time
 		v := value("b", n)
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		r, err := c.Publish(ctx, namespace, "orders", []byte(v))
 		cancel()
 		l.heard(v, r, err)
 		if err != nil {
-			if refused++; refused == 5 {
-				break
-			}
+			refused++
 		}
 	}
 	if refused == 0 || rule.Hits() == 0 {
@@ -272,7 +268,7 @@ func TestOPS02_RunningOutOfDescriptorsIsSurvived(t *testing.T) {
 	v := value("c", 0)
 	begun := time.Now()
 	l.heard(v, client.PublishResult{Offset: publish(t, c, "orders", v), HasOffset: true}, nil)
-	if took := time.Since(begun); took > 5*time.Second {
+	if took := time.Since(begun); took > testkit.Figure(5*time.Second) {
 		t.Errorf("service resumed after %v", took)
 	}
 	l.check(t, read(t, c, "orders", 0, 0))

@@ -1,14 +1,9 @@
 package durable
 
 import (
-	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -21,14 +16,12 @@ import (
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/sessionactor/quicconn"
-	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/transport"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -62,15 +55,10 @@ type site struct {
 
 func newSite(t testing.TB, streams ...stream) *site {
 	t.Helper()
-	c := testkit.Must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
-	addr := c.LocalAddr().String()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
 	if len(streams) == 0 {
 		streams = []stream{{name: "orders"}}
 	}
-	return &site{t: t, identity: testkit.Must(local.NewIdentity(addr))(t), streams: streams, logs: map[string][]id.LogID{}}
+	return &site{t: t, identity: testkit.Must(local.NewIdentity(testkit.FreePort(t, "udp")))(t), streams: streams, logs: map[string][]id.LogID{}}
 }
 
 // desired is what brokers are to host now.
@@ -168,7 +156,7 @@ func (s *site) launch(mem *vfs.Mem) *broker {
 	}
 	o := node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: b.registry,
-		Rand: seed, Limits: node.DefaultLimits(), Auth: gate{s.identity.Token}, Disk: &disk, Applied: func(v uint64) { b.applied <- v },
+		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk, Applied: func(v uint64) { b.applied <- v },
 	}
 	if s.node != nil {
 		s.node(&o)
@@ -246,20 +234,7 @@ func (b *broker) abandon() {
 // metric is the sum of a metric over all its labels.
 func (b *broker) metric(name string) float64 {
 	b.t.Helper()
-	sum, found := 0.0, false
-	for _, f := range testkit.Must(b.registry.Gather())(b.t) {
-		if f.GetName() != name {
-			continue
-		}
-		found = true
-		for _, m := range f.GetMetric() {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	if !found {
-		b.t.Fatalf("there is no metric %s", name)
-	}
-	return sum
+	return testkit.Sum(b.t, b.registry, name)
 }
 
 // connect is a client of the site, as long as the test goes.
@@ -272,11 +247,7 @@ func (s *site) connect(change ...func(*client.Options)) *client.Client {
 	ctx, cancel := testkit.Within()
 	defer cancel()
 	c := testkit.Must(client.Connect(ctx, o))(s.t)
-	s.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = c.Close(ctx) // its broker may be gone
-	})
+	s.t.Cleanup(func() { testkit.HangUp(c) })
 	return c
 }
 
@@ -307,29 +278,6 @@ func publish(t testing.TB, c *client.Client, name, payload string) id.Offset {
 		t.Fatalf("publish %.20q to %s: %+v, %v", payload, name, r, err)
 	}
 	return r.Offset
-}
-
-// gate takes the one token.
-type gate struct{ token string }
-
-func (g gate) Authenticate(name, token string, _ time.Time) (sessioncore.Grants, *wire.Refusal) {
-	if name == tenant && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1 {
-		return all{}, nil
-	}
-	f := wire.Refuse(wire.CodeUnauthenticated, "unauthorized: token rejected")
-	return nil, &f
-}
-
-type all struct{}
-
-func (all) Tenant() string                                     { return tenant }
-func (all) Subject() string                                    { return "tester" }
-func (all) Allows(sessioncore.Action, sessioncore.Object) bool { return true }
-
-func seed() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return binary.BigEndian.Uint64(b[:])
 }
 
 // rollEvery makes segments of so many bytes.

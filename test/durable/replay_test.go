@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/route"
@@ -98,7 +99,7 @@ func TestSTR04_AReplayDeliversEverythingBelowTheJoin(t *testing.T) {
 				}
 				switch next++; {
 				case end == 0 && next > live && uint64(next)+20 >= tail.Load():
-					testkit.After(time.Second)
+					testkit.Eventually(t, "far more is added than a window holds", func() bool { return tail.Load() >= uint64(next)+1000 })
 					end = next.Add(3000)
 				case next <= live && next%1000 == 0:
 					testkit.After(20 * time.Millisecond)
@@ -195,6 +196,10 @@ func TestSTR07_StartsOutsideTheLogAreNamedErrors(t *testing.T) {
 //
 // field case STR-08 (one broker); matrix K7; mission 282
 func TestSTR08_OffsetsNeverJumpBack(t *testing.T) {
+	readers, progress := 10, 200
+	if testkit.Raced { // all of them read all the time
+		readers, progress = 3, 50
+	}
 	s := swept(t, route.Retention{Bytes: 64 << 10})
 	b := s.start(vfs.NewMem())
 	ctx, stop := context.WithCancel(t.Context())
@@ -202,7 +207,7 @@ func TestSTR08_OffsetsNeverJumpBack(t *testing.T) {
 	l.publish("p", "orders", s.connect(impatient), s.connect(impatient))
 	failed := make(chan error, 20)
 	finished := make(chan struct{}, 20)
-	for range 10 {
+	for range readers {
 		c := s.connect()
 		go func() {
 			defer func() { finished <- struct{}{} }()
@@ -250,13 +255,13 @@ func TestSTR08_OffsetsNeverJumpBack(t *testing.T) {
 	}()
 	for cut := range 4 {
 		before := l.acknowledged()
-		testkit.Eventually(t, "there is progress", func() bool { return l.acknowledged() > before+200 })
+		testkit.Eventually(t, "there is progress", func() bool { return l.acknowledged() > before+progress })
 		b = s.start(b.powerCut(leaves(uint64(cut))))
 	}
 	stop()
 	l.end()
 	sub.Close()
-	for range 11 {
+	for range readers + 1 {
 		<-finished
 	}
 	select {
@@ -264,9 +269,8 @@ func TestSTR08_OffsetsNeverJumpBack(t *testing.T) {
 		t.Fatal(err)
 	default:
 	}
-	if oldest, next := bounds(t, s.connect(), "orders"); oldest == 0 || next <= oldest {
-		t.Errorf("the log is %d to %d: retention took nothing", oldest, next)
-	}
+	c := s.connect()
+	testkit.Eventually(t, "retention takes something", func() bool { oldest, next := bounds(t, c, "orders"); return 0 < oldest && oldest < next })
 }
 
 // Records age out within a moment; the broker starts anew again and again. Nobody gets another error than too old, new records are readable,
@@ -277,9 +281,12 @@ func TestSTR12_StartsWithVeryShortRetentionLeaveAReadableLog(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := swept(t, route.Retention{Age: 20 * time.Millisecond})
 	mem := vfs.NewMem()
-	saved, n := id.Offset(0), 0
+	saved, n, cycles := id.Offset(0), 0, 20
+	if testkit.Raced {
+		cycles = 6
+	}
 	var oldestBefore id.Offset
-	for cycle := range 20 {
+	for cycle := range cycles {
 		b := s.start(mem)
 		c := s.connect(impatient)
 		oldest, next := bounds(t, c, "orders")
@@ -378,9 +385,7 @@ func TestOPS11_IdleShardsCostNothing(t *testing.T) {
 		cancel()
 	}
 	testkit.Eventually(t, "all are at rest", func() bool { return b.metric("felix_storage_awake_logs") == 0 })
-	if n := mem.OpenFiles(); n > 1 { // the lock
-		t.Errorf("%d files are open", n)
-	}
+	testkit.Eventually(t, "no file is open but the lock", func() bool { return mem.OpenFiles() <= 1 })
 	before, syncsBefore, calls := mem.Hash(), syncs(b), make(chan vfs.Op, 1)
 	mem.OnOp(func(op vfs.Op) {
 		select {
@@ -461,12 +466,16 @@ func TestOPS15_TighteningRetentionOnALargeStreamIsSafe(t *testing.T) {
 		t.Fatal(first.Offset, err)
 	}
 	used := mem.Used()
+	removal := b.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallRemove}, Block: true})
 	s.streams[0].retention = route.Retention{Bytes: 1 << 20}
 	b.apply()
+	<-removal.Reached()
+	held := latency() // nobody waits for a removal
+	removal.Remove()
 	during := latency()
 	testkit.Eventually(t, "the room is given back", func() bool { return mem.Used() < 2<<20 })
-	if limit := 2*before + 20*time.Millisecond; during > limit {
-		t.Errorf("p99 of a publish was %v, and %v meanwhile", before, during)
+	if limit := 2*before + 20*time.Millisecond; effort.Full() && max(held, during) > limit {
+		t.Errorf("p99 of a publish was %v, %v while a removal stood still, and %v meanwhile", before, held, during)
 	}
 	oldest, _ := bounds(t, c, "orders")
 	ctx, cancel := testkit.Within()

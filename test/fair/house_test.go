@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const (
-	patience    = 30 * time.Second
+	patience    = 2 * time.Minute
 	recordBytes = 1 << 10
 	manyShards  = 1000
 	deep        = 60 // publishes each shard of the busy tenant has to do: more than a turn takes, which is 64 KiB

@@ -29,13 +29,17 @@ type house struct{ *testkit.Broker }
 // nowhere in between.
 func open(t testing.TB, s setup) *house {
 	t.Helper()
+	if s.AuthTimeout == 0 {
+		s.AuthTimeout = patience // who is slow here does not want to be
+	}
 	s.Resources = []testkit.Resource{
 		{Name: "orders", Shards: 1}, {Name: "other", Shards: 1}, {Name: busyKind, Shards: 8}, {Name: "wide", Shards: 4}, {Name: "users", Shards: 1, Cache: true},
 	}
 	return &house{testkit.Start(t, s)}
 }
 
-// hooks add the command "busy <duration>" to the broker: shards of busyKind compute for so long at each turn from then on.
+// hooks add the command "busy <duration>" to the broker: shards of busyKind compute for so long at each turn from then on, those in a turn
+// included.
 func hooks() testkit.Hooks {
 	var nanos atomic.Int64
 	return testkit.Hooks{
@@ -62,6 +66,6 @@ type busyActor struct {
 // Receive implements actors.Actor.
 func (a busyActor) Receive(t *actors.Turn) {
 	a.Actor.Receive(t)
-	for began, d := time.Now(), time.Duration(a.nanos.Load()); time.Since(began) < d; { // computing, not waiting
+	for began := time.Now(); time.Since(began) < time.Duration(a.nanos.Load()); { // computing, not waiting
 	}
 }

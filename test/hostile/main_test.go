@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 )
 
@@ -17,7 +18,7 @@ import (
 const binaryVariable = "HOSTILE_FELIXD"
 
 // patience is how long a test waits for what must come.
-const patience = testkit.Patience
+const patience = 2 * time.Minute
 
 // raceEnabled says that the tests and their broker are instrumented: several times slower, with more memory.
 const raceEnabled = testkit.Raced
@@ -58,6 +59,22 @@ func eventually(t testing.TB, what string, cond func() bool) bool {
 }
 
 func size(name string) int { return testkit.Size(name) }
+
+// raced is n, or few at a landing under the race detector.
+func raced(n, few int) int {
+	if raceEnabled && !effort.Full() {
+		return few
+	}
+	return n
+}
+
+// aside lets a test run beside others at a landing. In full effort it has the machine to itself, since times are judged there.
+func aside(t *testing.T) {
+	t.Helper()
+	if !effort.Full() {
+		t.Parallel()
+	}
+}
 
 func after(d time.Duration) { testkit.After(d) }
 

@@ -44,6 +44,7 @@ func binaryTo(tenant, namespace, stream string, id uint64) []byte {
 
 // field case PRO-03 on the client protocol: a name that is none is refused by type, whatever the request, and nothing is made.
 func TestPRO03_NamesOnTheWireAreRefusedByType(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	l := h.from(t, 11).dial().open()
 	before := h.Look().Metrics
@@ -79,6 +80,7 @@ func TestPRO03_NamesOnTheWireAreRefusedByType(t *testing.T) {
 // field case PRO-04: what is no UTF-8 is refused where text is asked for, in every form that carries bytes; keys of a publish and
 // payloads are bytes and come back as they were.
 func TestPRO04_InvalidUTF8DoesNotCrashEitherSide(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	p := h.from(t, 11).dial()
 	l := p.open()

@@ -18,6 +18,7 @@ import (
 // field case PRO-09: a path that carries 1,200 bytes and no more, or 1,400, with and without receive offload. Probes for larger
 // datagrams are lost; the transfer, both ways, is not. A path that shrinks under a connection is listed in README.md.
 func TestPRO09_ASmallPathMTUDegradesAndNeverStalls(t *testing.T) {
+	aside(t)
 	const each = 64 << 10
 	rounds := size("narrow_transfers")
 	for _, c := range []struct {
@@ -50,7 +51,9 @@ func TestPRO09_ASmallPathMTUDegradesAndNeverStalls(t *testing.T) {
 
 // field case PRO-10: a broker with socket buffers of 64 KiB under a burst of 64 publishers loses no answer.
 func TestPRO10_SmallSocketBuffersAreSurvived(t *testing.T) {
-	const publishers, each = 64, 40
+	aside(t)
+	const publishers = 64
+	each := raced(40, 8)
 	h := open(t, setup{SocketBuffers: 64 << 10})
 	var all sync.WaitGroup
 	payload := bytes.Repeat([]byte("x"), 4<<10)
@@ -70,7 +73,7 @@ func TestPRO10_SmallSocketBuffersAreSurvived(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if n := h.Metric("felix_published_records_total"); n != publishers*each {
+	if n := h.Metric("felix_published_records_total"); n != float64(publishers*each) {
 		t.Errorf("%v records were published, want %d", n, publishers*each)
 	}
 }
@@ -78,6 +81,7 @@ func TestPRO10_SmallSocketBuffersAreSurvived(t *testing.T) {
 // field case PRO-11: all datagrams of a session, sent again and again from its address and from others, have no effect: there is
 // no early data, and everything else is bound to its handshake.
 func TestPRO11_AReplayedSessionHasNoEffect(t *testing.T) {
+	aside(t)
 	h := open(t, setup{Handshake: time.Second})
 	p := h.proxied(t)
 	p.mu.Lock()
@@ -123,8 +127,10 @@ func TestPRO11_AReplayedSessionHasNoEffect(t *testing.T) {
 	}
 }
 
-// field case PRO-12: requests under way when a broker is killed end within 8 s, as unknown, with the settings that clients have.
+// field case PRO-12: requests under way when a broker is killed end within 8 s, as unknown, with the settings that clients have. At a landing the
+// time does not count in which the machine lets nobody here go on.
 func TestPRO12_AKilledBrokerIsNoticedQuickly(t *testing.T) {
+	aside(t)
 	clients := 20
 	if effort.Full() {
 		clients = 100
@@ -136,7 +142,7 @@ func TestPRO12_AKilledBrokerIsNoticedQuickly(t *testing.T) {
 		ends := make(chan time.Time, clients)
 		var working []func() error
 		for i := range clients {
-			c := h.connect(t)
+			c := h.Client(t)
 			publish := func() error {
 				_, err := c.Publish(ctx, namespace, busyKind, []byte("x"), client.WithKey([]byte(fmt.Sprint(i))))
 				return err
@@ -161,27 +167,59 @@ func TestPRO12_AKilledBrokerIsNoticedQuickly(t *testing.T) {
 			})
 		}
 		h.Counts("felix_published_records_total", before+float64(clients))
+		stalled := stalls()
 		began := time.Now()
 		h.Kill()
 		failed.Wait()
 		cancel()
+		soon := 8 * time.Second
+		if lost := stalled(); !effort.Full() {
+			soon += lost
+		}
 		for range clients {
-			if took := (<-ends).Sub(began); took > 8*time.Second {
-				t.Errorf("a request ended %v after the broker was killed", took)
+			if took := (<-ends).Sub(began); took > soon {
+				t.Errorf("a request ended %v after the broker was killed, want %v", took, soon)
 			}
 		}
 	}
 }
 
+// stalls adds up how late a ticker of this process is, until the function that it returns is called.
+func stalls() (end func() time.Duration) {
+	const every = 10 * time.Millisecond
+	stop, lost := make(chan struct{}), make(chan time.Duration, 1)
+	go func() {
+		var sum time.Duration
+		timer := time.NewTimer(every)
+		defer timer.Stop()
+		for began := time.Now(); ; began = time.Now() {
+			select {
+			case <-timer.C:
+				sum += time.Since(began) - every
+				timer.Reset(every)
+			case <-stop:
+				lost <- sum
+				return
+			}
+		}
+	}()
+	return func() time.Duration { close(stop); return <-lost }
+}
+
 // field case PRO-12: a client whose address changes again and again keeps its connection and its subscription.
 func TestPRO12_AClientWhoseAddressChangesKeepsItsSubscription(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	p := h.proxied(t)
 	sub := must(h.connectTo(t, p.in.LocalAddr().String()).Subscribe(t.Context(), namespace, "other", client.SubscribeOptions{}))(t)
 	publisher := h.connect(t)
 	ctx, cancel := timeout(patience)
 	defer cancel()
-	for i := range 6 {
+	moves := 6
+	if !effort.Full() {
+		moves = 3
+	}
+	for i := range moves {
 		if _, err := publisher.Publish(ctx, namespace, "other", fmt.Append(nil, i)); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 // field case PRO-01: each number of the protocol at and beyond its ends. Every answer is a success or a typed refusal under the
 // right request, nothing wraps, and the stream serves on. The protocol has no variable-length integers.
 func TestPRO01_NegativeAndOverflowingNumbersAreRefusedCleanly(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	l := h.from(t, 11).dial().open()
 	jsonNumbers(t, l)

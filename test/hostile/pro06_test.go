@@ -21,6 +21,7 @@ func clientEarliest() client.SubscribeOptions {
 // field case PRO-06, natively: a batch of nothing is done before it begins. It is acknowledged, has no offset, reaches no reader,
 // and what stands around it is read in order.
 func TestPRO06_ABatchOfZeroRecordsBlocksNobody(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	sub := must(h.connect(t).Subscribe(t.Context(), namespace, "other", client.SubscribeOptions{}))(t)
 	l := h.from(t, 11).dial().open()

@@ -14,6 +14,7 @@ import (
 // field case PRO-08: streams broken off at any point of a request, on several connections, one of which is killed now and then.
 // Afterwards the broker holds what it held before, and new streams open at once.
 func TestPRO08_AbortedStreamsLeaveNothingBehind(t *testing.T) {
+	aside(t)
 	const callers = 4
 	h := open(t, setup{})
 	g := h.invite(t, goodClients)
@@ -32,7 +33,7 @@ func TestPRO08_AbortedStreamsLeaveNothingBehind(t *testing.T) {
 	before := h.Collect()
 	run(n)
 	h.rests(t)
-	eventually(t, "all streams are gone", func() bool { return h.Metric("felix_client_streams") <= idle+goodClients })
+	eventually(t, "all streams are gone", func() bool { return h.Metric("felix_client_streams") <= idle+float64(goodClients) })
 	var last testkit.State
 	eventually(t, "the heap and the goroutines are back", func() bool {
 		last = h.Collect()
@@ -89,7 +90,9 @@ func abort(from *caller, n int) {
 // Slow streams of a client that is signed in: each has begun a large frame and goes on byte by byte. They hold what has arrived and
 // not what was announced, and the same connection's other streams are served.
 func TestSlowLorisStreamsHoldWhatTheySentAndDelayNobody(t *testing.T) {
-	const streams, hosts = 500, 4
+	aside(t)
+	const hosts = 4
+	streams := raced(500, 100)
 	h := open(t, setup{})
 	g := h.invite(t, goodClients)
 	before := h.Collect()
@@ -126,6 +129,7 @@ func TestSlowLorisStreamsHoldWhatTheySentAndDelayNobody(t *testing.T) {
 // Connection limits: in all and from one address; what is refused is counted, those who are in stay, and a place that comes free
 // is given out again.
 func TestConnectionLimitsRefuseByReasonAndSpareThoseWhoAreIn(t *testing.T) {
+	aside(t)
 	h := open(t, setup{MaxConnections: 12, MaxPerIP: 8})
 	good := h.from(t, 1).dial().open()
 	one, other := h.from(t, 61), h.from(t, 62)
@@ -189,6 +193,7 @@ func refused(t *testing.T, from *caller) {
 //
 // mission 185
 func TestStreamsBeyondTheLimitBeforeLoginCloseTheConnection(t *testing.T) {
+	aside(t)
 	h := open(t, setup{})
 	p := h.from(t, 71).dial()
 	for range wire.PreauthStreamsMax {

@@ -67,10 +67,8 @@ func stale(t testing.TB, what string, err error) {
 	}
 }
 
-// lag is how much later than it has to something may come.
-func lag() time.Duration {
-	if testkit.Raced {
-		return 4 * slack
-	}
-	return slack
-}
+// lag is how much later than it has to something may come to a poll that waits for it.
+func lag() time.Duration { return testkit.Figure(250 * time.Millisecond) }
+
+// pollWait is how long such a poll waits: it comes back far later than lag where nothing ends it.
+const pollWait = testkit.Patience / 2

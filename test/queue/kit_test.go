@@ -2,13 +2,9 @@ package queue
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/binary"
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +16,6 @@ import (
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/sessionactor/quicconn"
-	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/route"
@@ -28,7 +23,6 @@ import (
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/transport"
-	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -55,12 +49,7 @@ type site struct {
 
 func newSite(t testing.TB, group func(*groupcore.Options)) *site {
 	t.Helper()
-	c := must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)
-	addr := c.LocalAddr().String()
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &site{t: t, identity: must(local.NewIdentity(addr))(t), group: group}
+	return &site{t: t, identity: must(local.NewIdentity(testkit.FreePort(t, "udp")))(t), group: group}
 }
 
 // desired is what brokers are to host.
@@ -127,7 +116,7 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	}
 	b.node = must(node.New(node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: b.registry,
-		Rand: seed, Limits: node.DefaultLimits(), Auth: gate{s.identity.Token}, Disk: &disk,
+		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
 	}))(s.t)
 	source := must(transport.NewCertSource(s.identity.Cert, s.identity.Key))(s.t)
 	b.listener = must(transport.Listen(transport.ListenOptions{
@@ -183,43 +172,7 @@ func (b *broker) end(drain func(context.Context) error) {
 // metric is the sum of a metric over all its labels.
 func (b *broker) metric(name string) float64 {
 	b.t.Helper()
-	sum, found := 0.0, false
-	for _, f := range must(b.registry.Gather())(b.t) {
-		if f.GetName() != name {
-			continue
-		}
-		found = true
-		for _, m := range f.GetMetric() {
-			sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
-	if !found {
-		b.t.Fatalf("there is no metric %s", name)
-	}
-	return sum
-}
-
-// gate takes the one token.
-type gate struct{ token string }
-
-func (g gate) Authenticate(name, token string, _ time.Time) (sessioncore.Grants, *wire.Refusal) {
-	if name == tenant && subtle.ConstantTimeCompare([]byte(token), []byte(g.token)) == 1 {
-		return all{}, nil
-	}
-	f := wire.Refuse(wire.CodeUnauthenticated, "unauthorized: token rejected")
-	return nil, &f
-}
-
-type all struct{}
-
-func (all) Tenant() string                                     { return tenant }
-func (all) Subject() string                                    { return "tester" }
-func (all) Allows(sessioncore.Action, sessioncore.Object) bool { return true }
-
-func seed() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:])
-	return binary.BigEndian.Uint64(b[:])
+	return testkit.Sum(b.t, b.registry, name)
 }
 
 func must[T any](v T, err error) func(testing.TB) T { return testkit.Must(v, err) }

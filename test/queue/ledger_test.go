@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -164,9 +165,9 @@ func (l *ledger) extended(d *delivery, began time.Time, by time.Duration) {
 	l.met.extended++
 }
 
-// open reports whether nobody was answered, so that it was done or was not.
+// open reports whether nobody was answered, or nobody waited for the answer, so that it was done or was not.
 func open(err error) bool {
-	return errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrConnectionLost)
+	return errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrConnectionLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // acked notes what was said to an ack. sure says that the broker that handed the record out was the one that took the ack.

@@ -64,7 +64,7 @@ func edit(t testing.TB, m *vfs.Mem, name string, change func(vfs.File) error) {
 func (w worker) everything() (all []id.Offset) {
 	w.t.Helper()
 	for {
-		list := w.poll(client.GroupPollOptions{Max: 100})
+		list := w.poll(client.GroupPollOptions{Max: 100, Visibility: hour})
 		if len(list) == 0 {
 			slices.Sort(all)
 			return all

@@ -4,43 +4,20 @@
 package queue
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/felixd/felixd/internal/testkit"
 )
 
+// programs are what the tests with a daemon run.
+var programs testkit.Programs
+
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		built.mu.Lock()
-		_ = os.RemoveAll(built.dir)
+	goleak.VerifyTestMain(testkit.Settled(m), goleak.Cleanup(func(code int) {
+		programs.Remove()
 		os.Exit(code)
 	}))
-}
-
-// built is where the programs are, once a test has needed them.
-var built struct {
-	mu  sync.Mutex
-	dir string
-}
-
-// programs builds felixd and felixctl once for all tests, as they are delivered: without instrumentation.
-func programs(t testing.TB) string {
-	t.Helper()
-	built.mu.Lock()
-	defer built.mu.Unlock()
-	if built.dir != "" {
-		return built.dir
-	}
-	dir := must(os.MkdirTemp("", "queue"))(t)
-	out, err := exec.Command("go", "build", "-o", dir, "github.com/felixd/felixd/cmd/felixd", "github.com/felixd/felixd/cmd/felixctl").CombinedOutput()
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		t.Fatal(fmt.Errorf("build felixd: %w\n%s", err, out))
-	}
-	built.dir = dir
-	return dir
 }

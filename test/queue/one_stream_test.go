@@ -15,8 +15,8 @@ import (
 func TestAllRequestsOfGroupsTravelOnOneStream(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t)
-	d.createStream(jobs, 1)
-	c := d.connect()
+	d.CreateStream(jobs, 1)
+	c := d.Connect()
 	ctx, cancel := testkit.Within()
 	defer cancel()
 	for _, text := range numbered(3) {
@@ -25,7 +25,7 @@ func TestAllRequestsOfGroupsTravelOnOneStream(t *testing.T) {
 		}
 	}
 	s := d.signInForAll(d.rawDial())
-	to := wire.GroupTarget{TenantID: d.known.Load().Tenant, Namespace: namespace, Stream: jobs, Group: workers}
+	to := wire.GroupTarget{TenantID: d.Client().TenantID, Namespace: namespace, Stream: jobs, Group: workers}
 	next := func() wire.GroupTarget {
 		to.RequestID++
 		return to
@@ -34,7 +34,7 @@ func TestAllRequestsOfGroupsTravelOnOneStream(t *testing.T) {
 		request wire.Message
 		answer  string
 	}{
-		{&wire.GroupPoll{GroupTarget: next(), MaxRecords: 3}, "group_records"},
+		{&wire.GroupPoll{GroupTarget: next(), MaxRecords: 3, VisibilityMillis: uint64(hour.Milliseconds())}, "group_records"},
 		{&wire.GroupExtend{GroupTarget: next(), Offset: 0, Attempts: 1, ExtendMillis: 60_000}, "group_extended"},
 		{&wire.GroupAck{GroupTarget: next(), Offset: 0}, "cache_ok"},
 		{&wire.GroupNack{GroupTarget: next(), Offset: 1}, "cache_ok"},
@@ -66,7 +66,7 @@ func (d *daemon) signInForAll(conn *quic.Conn) *quic.Stream {
 	defer cancel()
 	s := must(conn.OpenStreamSync(ctx))(d.t)
 	_, err := s.Write(wire.AppendJSONFrame(nil, &wire.Auth{
-		TenantID: d.known.Load().Tenant, Token: d.known.Load().Token, ClientFlags: wire.Some(wire.FlagPublishAckCode),
+		TenantID: d.Client().TenantID, Token: d.Client().Token, ClientFlags: wire.Some(wire.FlagPublishAckCode),
 		ClientFeatures: wire.Some(wire.FeatureErrorCodes | wire.FeatureConsumerGroup | wire.FeatureGroupClaimControl | wire.FeatureGroupDeadLetters | wire.FeatureGroupAdmin),
 	}))
 	if err != nil {

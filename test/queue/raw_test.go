@@ -22,7 +22,7 @@ import (
 func (d *daemon) rawDial() *quic.Conn {
 	d.t.Helper()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(must(os.ReadFile(d.known.Load().CAFile))(d.t))
+	pool.AppendCertsFromPEM(must(os.ReadFile(d.Client().CAFile))(d.t))
 	socket := must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(d.t)
 	t := &quic.Transport{Conn: socket}
 	d.t.Cleanup(func() {
@@ -31,7 +31,7 @@ func (d *daemon) rawDial() *quic.Conn {
 	})
 	ctx, cancel := testkit.Within()
 	defer cancel()
-	conn := must(t.Dial(ctx, must(net.ResolveUDPAddr("udp4", d.known.Load().Client))(d.t), &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: client.DefaultServerName},
+	conn := must(t.Dial(ctx, must(net.ResolveUDPAddr("udp4", d.Client().Addrs[0]))(d.t), &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: client.DefaultServerName},
 		&quic.Config{KeepAlivePeriod: 5 * time.Second, MaxIdleTimeout: testkit.Patience}))(d.t)
 	d.t.Cleanup(func() { _ = conn.CloseWithError(0, "") })
 	return conn
@@ -44,7 +44,7 @@ func (d *daemon) signIn(ctx context.Context, conn *quic.Conn) (*quic.Stream, err
 		return nil, err
 	}
 	_, err = s.Write(wire.AppendJSONFrame(nil, &wire.Auth{
-		TenantID: d.known.Load().Tenant, Token: d.known.Load().Token, ClientFlags: wire.Some(wire.FlagPublishAckCode), ClientFeatures: wire.Some(wire.FeatureErrorCodes | wire.FeatureConsumerGroup | wire.FeatureGroupClaimControl),
+		TenantID: d.Client().TenantID, Token: d.Client().Token, ClientFlags: wire.Some(wire.FlagPublishAckCode), ClientFeatures: wire.Some(wire.FeatureErrorCodes | wire.FeatureConsumerGroup | wire.FeatureGroupClaimControl),
 	}))
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (d *daemon) sendPolls(s io.Writer, n int, wait time.Duration) error {
 	var all []byte
 	for i := range uint64(n) {
 		all = wire.AppendJSONFrame(all, &wire.GroupPoll{
-			GroupTarget: wire.GroupTarget{TenantID: d.known.Load().Tenant, Namespace: namespace, Stream: jobs, Group: workers, RequestID: i},
+			GroupTarget: wire.GroupTarget{TenantID: d.Client().TenantID, Namespace: namespace, Stream: jobs, Group: workers, RequestID: i},
 			MaxRecords:  1, WaitMillis: uint64(wait.Milliseconds()), VisibilityMillis: uint64(hour.Milliseconds()),
 		})
 	}

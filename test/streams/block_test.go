@@ -147,10 +147,15 @@ func TestUnderThePolicyBlockAStalledSubscriberThatLeavesReleasesThePublisher(t *
 	}
 }
 
-// standstill waits until a flow has sent nothing for a while, and returns how many records it had sent and the reader got by then.
+// standstill waits until a flow has sent nothing for a while and the reader has got all of it, and returns how many records it had sent and the
+// reader got by then. A reader that does not get all of it is not waited for for ever.
 func (f *flow) standstill(r *reader) (got, sent uint64) {
-	sent = stands(f.sentSoFar)
-	return r.got.Load(), sent
+	for began := time.Now(); ; {
+		sent, got = stands(f.sentSoFar), r.got.Load()
+		if got == sent || time.Since(began) > patience {
+			return got, sent
+		}
+	}
 }
 
 // stands waits until a number has grown and then stayed the same for a while, and returns it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/quic-go/quic-go"
@@ -37,11 +38,14 @@ func (g *guest) settle(ctx context.Context) (err error) {
 	return nil
 }
 
-// The ways in which guests leave. A killed process is one more, see killOne.
-var leaving = [...]struct {
+// way is one in which guests leave.
+type way struct {
 	name string
 	do   func(g *guest)
-}{
+}
+
+// The ways there are, the last of which takes its time. A killed process is one more, see killOne.
+var leaving = []way{
 	{"closed", func(g *guest) {
 		_ = g.conn.CloseWithError(0, "")
 		g.release()
@@ -60,21 +64,25 @@ var leaving = [...]struct {
 	}},
 }
 
-// come lets n guests come, some at a time, each with the next way of leaving, and waits until all have left.
-func come(t testing.TB, at testkit.Place, n int) {
+// come lets n guests come, some at a time, each with the next of the ways to leave, and waits until all have left. It returns how many came in
+// vain.
+func come(t testing.TB, at testkit.Place, n int, ways []way) (vain int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(patient(t))
 	defer cancel()
 	var left sync.WaitGroup
+	var all atomic.Int64
 	inParallel(t, n, func(i int) error {
-		g, err := receiveOne(ctx, at)
+		g, vain, err := receive(ctx, at)
 		if err != nil {
 			return err
 		}
-		left.Go(func() { leaving[i%len(leaving)].do(g) })
+		all.Add(int64(vain))
+		left.Go(func() { ways[i%len(ways)].do(g) })
 		return nil
 	})
 	left.Wait()
+	return int(all.Load())
 }
 
 // inParallel does something n times, some at a time. The first error ends it and fails the test.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/internal/testkit"
 )
 
 // flow publishes numbered records to one shard as fast as its good readers take them, and no faster: it is never more than
@@ -112,7 +111,7 @@ func (f *flow) slowest() uint64 {
 // waitFor waits until every good reader has so many records.
 func (f *flow) waitFor(records uint64) {
 	f.t.Helper()
-	late := time.AfterFunc(testkit.Patience, func() { // wakes the wait, which then fails
+	late := time.AfterFunc(patience, func() { // wakes the wait, which then fails
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.moved.Broadcast()
@@ -122,7 +121,7 @@ func (f *flow) waitFor(records uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.slowest() < records {
-		if time.Since(began) >= testkit.Patience {
+		if time.Since(began) >= patience {
 			f.t.Fatalf("the slowest good reader has %d records of %d", f.slowest(), records)
 		}
 		f.moved.Wait()

@@ -10,6 +10,7 @@ import (
 
 // Thousands of subscriptions that wait on one node cost it little each, and all of them get what is published then.
 func TestThousandsOfIdleSubscriptionsAllReceiveAndCostLittle(t *testing.T) {
+	aside(t)
 	const connections, records = 4, 3
 	ctx := patient(t)
 	b := start(t, testkit.Setup{})

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/wire"
 )
@@ -20,6 +22,9 @@ const (
 	wide      = "wide"   // of eight
 	mib       = 1 << 20
 )
+
+// patience is how long a test waits for what must come.
+const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
 	testkit.Main(testkit.Hooks{})
@@ -32,6 +37,7 @@ func TestMain(m *testing.M) {
 // start starts a broker with the two streams, and more if asked for.
 func start(t testing.TB, s testkit.Setup, more ...testkit.Resource) *testkit.Broker {
 	t.Helper()
+	s.AuthTimeout = patience // nobody here is slow on purpose
 	s.Resources = append([]testkit.Resource{{Name: orders, Shards: 1}, {Name: wide, Shards: 8}}, more...)
 	return testkit.Start(t, s)
 }
@@ -46,7 +52,7 @@ func narrow(o *client.Options) {
 }
 
 // once makes a client try everything once, so that a test sees each refusal.
-func once(o *client.Options) { o.Attempts = 1 }
+func once(o *client.Options) { o.Attempts, o.DialTimeout = 1, patience }
 
 // subscribe opens a subscription that ends with the test.
 func subscribe(t testing.TB, c *client.Client, stream string, o client.SubscribeOptions) *client.Subscription {
@@ -93,6 +99,14 @@ func next(t testing.TB, s *client.Subscription) client.Event {
 	ctx, cancel := testkit.Within()
 	defer cancel()
 	return must(s.Next(ctx))(t)
+}
+
+// aside lets a test run beside others at a landing. In full effort it has the machine to itself.
+func aside(t *testing.T) {
+	t.Helper()
+	if !effort.Full() {
+		t.Parallel()
+	}
 }
 
 // patient is a context that ends with the test, or when it takes too long for anything.

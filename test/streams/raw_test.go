@@ -24,12 +24,12 @@ type raw struct {
 	conn      *quic.Conn
 }
 
-// rawIdle is after how long without a word the connections of raw clients are over. A broker that is to give up as early needs to be told:
+// rawIdle is after how long without a word the connections of guests are over. A broker that is to give up as early needs to be told:
 // it never lets a client shorten its patience to less than 5 s.
 const rawIdle = 2 * time.Second
 
-// dialRaw connects through a socket.
-func dialRaw(ctx context.Context, at testkit.Place, socket net.PacketConn) (*raw, error) {
+// dialRaw connects through a socket. The connection is over after idle without a word.
+func dialRaw(ctx context.Context, at testkit.Place, socket net.PacketConn, idle time.Duration) (*raw, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM([]byte(at.CA))
 	to, err := net.ResolveUDPAddr("udp4", at.Addr)
@@ -38,7 +38,7 @@ func dialRaw(ctx context.Context, at testkit.Place, socket net.PacketConn) (*raw
 	}
 	r := &raw{socket: socket, transport: &quic.Transport{Conn: socket}}
 	r.conn, err = r.transport.Dial(ctx, to, &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, ServerName: "localhost"}, &quic.Config{
-		MaxIncomingUniStreams: 4096, MaxIdleTimeout: rawIdle, HandshakeIdleTimeout: testkit.Patience, InitialPacketSize: 1200,
+		MaxIncomingUniStreams: 4096, MaxIdleTimeout: idle, HandshakeIdleTimeout: patience, InitialPacketSize: 1200,
 	})
 	if err != nil {
 		r.release()
@@ -90,7 +90,7 @@ func (r *raw) signIn(ctx context.Context) (*quic.Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	_ = s.SetDeadline(time.Now().Add(testkit.Patience))
+	_ = s.SetDeadline(time.Now().Add(patience))
 	flags := wire.FlagPublishBatch | wire.FlagPublishAcked | wire.FlagPublishAck | wire.FlagPublishAckCode | wire.FlagEventBatch | wire.FlagEventBatchShared
 	m, err := ask(s, &wire.Auth{TenantID: testkit.Tenant, Token: testkit.Token, ClientFlags: wire.Some(flags), ClientFeatures: wire.Some(wire.FeatureErrorCodes)})
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *raw) subscribe(ctx context.Context, s *quic.Stream, stream string) (*qu
 	if err != nil {
 		return nil, fmt.Errorf("take the event stream: %w", err)
 	}
-	_ = events.SetReadDeadline(time.Now().Add(testkit.Patience))
+	_ = events.SetReadDeadline(time.Now().Add(patience))
 	_, _, err = readFrame(events) // its hello
 	return events, err
 }

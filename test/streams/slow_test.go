@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/internal/testkit"
 )
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -32,7 +31,8 @@ func (f *flow) neglect(c *client.Client, o client.SubscribeOptions) neglected {
 // recover reads a subscription that was neglected until it is up to date: until the last record that was sent has come. What comes must be
 // in order, and nothing twice. It returns how many records came and how many did not.
 //
-// The last records may be among those that were dropped. So one more batch is sent whenever nothing comes any more.
+// The last records may be among those that were dropped. So one more batch is sent when nothing comes any more, and the next one only after twice
+// the time: on a slow machine the reader has to be faster than what is sent.
 func (f *flow) recover(ctx context.Context, n neglected) (got, missing uint64) {
 	f.t.Helper()
 	var came atomic.Uint64
@@ -55,9 +55,10 @@ func (f *flow) recover(ctx context.Context, n neglected) (got, missing uint64) {
 			came.Add(1)
 		}
 	}()
-	late, tick := time.NewTimer(testkit.Patience), time.NewTicker(20*time.Millisecond)
+	late, tick := time.NewTimer(patience), time.NewTicker(20*time.Millisecond)
 	defer late.Stop()
 	defer tick.Stop()
+	quiet, enough := 0, 1 // ticks
 	for before := came.Load(); ; {
 		select {
 		case <-upToDate:
@@ -69,10 +70,14 @@ func (f *flow) recover(ctx context.Context, n neglected) (got, missing uint64) {
 			f.t.Fatalf("a neglected reader does not recover: it has %d records", came.Load())
 		case <-tick.C:
 			now := came.Load()
-			if now == before {
+			switch quiet++; {
+			case now != before:
+				before, quiet = now, 0
+				late.Reset(patience)
+			case quiet >= enough:
 				f.step(ctx)
+				quiet, enough = 0, 2*enough
 			}
-			before = now
 		}
 	}
 }

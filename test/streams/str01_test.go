@@ -65,7 +65,7 @@ func (f *flow) beside(ctx context.Context, b *testkit.Broker, c *client.Client, 
 	}
 	n.from += early // nothing is dropped before what was queued first
 	got, missing := f.recover(ctx, n)
-	if missing == 0 {
+	if missing == 0 && early < uint64(records)/4 { // more it may have read in time, on a machine that is as slow
 		f.t.Error("the slow reader lost nothing: it was never too slow")
 	}
 	if lost := b.Metric(dropped) - before; lost != float64(missing) {

@@ -21,19 +21,17 @@ func TestSTR09_EveryEntryOfAConnectionAndASubscriberIsReleased(t *testing.T) {
 	}
 	n := testkit.Size("connect_cycles")
 	processes := max(1, n/(4*doomedEach))
-	round := func(processes, n int) {
-		for range processes {
-			killOne(t, b.Place)
-		}
-		come(t, b.Place, n-processes*doomedEach)
-	}
-	round(1, 8*len(leaving)+doomedEach)
+	come(t, b.Place, 8*len(leaving), leaving[:len(leaving)-1])
 	before := empty(t, b)
 	counted := before.Metrics["felix_subscribe_requests_total"]
-	round(processes, n)
+	vain := 0
+	for range processes {
+		vain += killOne(t, b.Place)
+	}
+	vain += come(t, b.Place, n-processes*doomedEach, leaving)
 	asBefore(t, b, before, 2*n) // a session and a subscription each
-	if got := b.Metric("felix_subscribe_requests_total") - counted; got != float64(n) {
-		t.Errorf("%v subscribes were counted, want %d", got, n)
+	if got := b.Metric("felix_subscribe_requests_total") - counted; got < float64(n) || got > float64(n+vain) {
+		t.Errorf("%v subscribes were counted, want %d, and %d that came in vain", got, n, vain)
 	}
 }
 
@@ -68,7 +66,7 @@ func visitOnce(ctx context.Context, at testkit.Place, n uint64) error {
 	if err != nil {
 		return err
 	}
-	r, err := dialRaw(ctx, at, socket)
+	r, err := dialRaw(ctx, at, socket, patience)
 	if err != nil {
 		return err
 	}

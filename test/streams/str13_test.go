@@ -63,7 +63,7 @@ func TestSTR13_AFrameThatIsTooLargeCostsItsStreamOnly(t *testing.T) {
 	t.Parallel()
 	b := start(t, testkit.Setup{})
 	ctx := patient(t)
-	r := must(dialRaw(ctx, b.Place, must(loopback())(t)))(t)
+	r := must(dialRaw(ctx, b.Place, must(loopback())(t), patience))(t)
 	defer r.release()
 	good := must(r.signIn(ctx))(t)
 	rounds := testkit.Size("refusal_rounds")
