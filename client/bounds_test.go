@@ -54,15 +54,10 @@ func TestEventStreamsAndSubscriptionsThatWaitForEachOtherAreBounded(t *testing.T
 		s.Send(&wire.Subscribed{SubscriptionID: e.ID})
 	})
 	c := connect(t, b, func(o *Options) { o.EventRouterMaxPending = most })
-	router := c.life.open()[0].events
 	for want := 1; want <= most; want++ {
 		_, err := c.Subscribe(within(t), "ns", "s", SubscribeOptions{})
 		wantIs(t, err, ErrForbidden)
-		for waiting := 0; waiting < want && t.Context().Err() == nil; { // until the hello has arrived
-			router.mu.Lock()
-			waiting = len(router.places)
-			router.mu.Unlock()
-		}
+		until(t, "arrival of the hello", func() bool { return waitingFor(c) == want })
 	}
 	_, err := c.Subscribe(within(t), "ns", "s", SubscribeOptions{})
 	wantIs(t, err, ErrLimitExceeded)

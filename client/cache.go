@@ -40,8 +40,10 @@ func (c *Client) CacheGet(ctx context.Context, namespace, cache, key string) (va
 	if err := op.check(); err != nil {
 		return nil, false, err
 	}
+	get := &wire.CacheGet{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key}
 	answer, err := c.cacheRead(ctx, op, 0, "", func(requestID uint64) wire.Message {
-		return &wire.CacheGet{TenantID: c.opts.TenantID, Namespace: namespace, Cache: cache, Key: key, RequestID: wire.Some(requestID)}
+		get.RequestID = wire.Some(requestID)
+		return get
 	})
 	return valueOf(op, answer, err)
 }

@@ -85,7 +85,7 @@ func (c *Client) cacheRequest(ctx context.Context, k *cacheCall) (wire.Message, 
 	}
 	k.set = c.entry.caches
 	r := &k.request
-	*r = request{what: &k.op, encoder: k, owner: k, safe: k.read, done: make(chan struct{})}
+	r.what, r.encoder, r.owner, r.safe, r.done = &k.op, k, k, k.read, make(chan struct{})
 	var err error
 	if k.held, err = k.set.pool.sending.take(ctx, k.set.pool.sending.share(), k.frameBytes()); err != nil {
 		return nil, fmt.Errorf("%s: wait for room in flight: %w", k.op, err)

@@ -3,9 +3,9 @@ package client
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 )
 
 // attempt is one making of a test cell, which the test decides.
@@ -38,34 +38,25 @@ func testCell(t *testing.T) (*cell[*atomic.Bool], *life, <-chan attempt) {
 
 func TestThoseWhoWaitForOneMakingShareItsFailure(t *testing.T) {
 	noLeaks(t)
-	c, _, made := testCell(t)
-	broken := errors.New("broken")
-	results := make(chan error, 100)
-	var started sync.WaitGroup
-	for range cap(results) {
-		started.Add(1)
-		go func() {
-			started.Done()
-			_, err := c.get(within(t))
-			results <- err
-		}()
-	}
-	started.Wait()
-	makings := 0
-	for range cap(results) { // fail each making; those who came late have another one
-		select {
-		case a := <-made:
-			makings++
-			a.result <- broken
-		case err := <-results:
-			wantIs(t, err, broken)
-			continue
+	synctest.Test(t, func(t *testing.T) {
+		c, _, made := testCell(t)
+		broken := errors.New("broken")
+		results := make(chan error, 100)
+		for range cap(results) {
+			go func() {
+				_, err := c.get(t.Context())
+				results <- err
+			}()
 		}
-		wantIs(t, await(t, "result", results), broken)
-	}
-	if makings > 50 {
-		t.Fatalf("%d makings for %d callers", makings, cap(results))
-	}
+		synctest.Wait() // until all of them wait
+		(<-made).result <- broken
+		for range cap(results) {
+			wantIs(t, <-results, broken)
+		}
+		if len(made) != 0 {
+			t.Fatal("it was made again for those who waited")
+		}
+	})
 }
 
 func TestMakingGoesOnWhenItsCallerGivesUp(t *testing.T) {

@@ -76,9 +76,10 @@ func newMember() string {
 
 func newConsumer(c *Client, op string, handler Handler, o ConsumeOptions, values context.Context) *Consumer {
 	k := &Consumer{
-		client: c, op: op, handler: handler, opts: o, kick: make(chan struct{}, 1), done: make(chan struct{}),
+		client: c, op: op, handler: handler, opts: o, latePoll: stopPatience, kick: make(chan struct{}, 1),
+		late: make(chan struct{}), done: make(chan struct{}),
 	}
-	k.handling, k.endHandling = context.WithCancelCause(values)
+	k.handling, k.endHandling = context.WithCancelCause(context.WithValue(values, handlerOf{k}, true))
 	k.polling, k.endPolling = context.WithCancel(c.closing)
 	k.settling, k.endSettling = context.WithCancel(c.closing)
 	return k

@@ -62,11 +62,11 @@ func (s *consumedShard) extended(one *settlement, sent time.Time, granted time.D
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.stats.Extended++
-	d.extending = false
-	if d.state != settling && d.attempts == one.attempts {
-		d.until = sent.Add(granted)
-		d.planExtend(sent.Add(granted / 3))
+	next := d.extendAt
+	if d.claim == one.claim {
+		d.until, next = sent.Add(granted), sent.Add(granted/3)
 	}
+	d.extended(next)
 	return nil
 }
 
@@ -90,11 +90,18 @@ func (s *consumedShard) final(one *settlement, err error) bool {
 	return !mayPass(err)
 }
 
-// refused ends a request that will not be granted. A record that could not be settled is left to the broker.
+// refused ends a request that will not be granted. A record that could not be settled is left to the broker, unless it came to us anew
+// since the work on it ended: then what was refused is not the claim that stands, and nobody else would finish that one.
 func (s *consumedShard) refused(one *settlement, err error) {
 	k, d := s.consumer, one.d
 	k.mu.Lock()
 	stale := errors.Is(err, ErrStaleClaim)
+	if stale && one.kind != extendIt && d.claim != one.claim {
+		one.claim, one.attempts = d.claim, d.attempts
+		s.send(one)
+		k.mu.Unlock()
+		return
+	}
 	if stale {
 		k.stats.Stale++
 	} else {
@@ -103,18 +110,17 @@ func (s *consumedShard) refused(one *settlement, err error) {
 	switch {
 	case one.kind != extendIt:
 		d.drop()
-	case d.state == settling || d.attempts != one.attempts:
-		d.extending = false
+	case d.state == settling || d.claim != one.claim:
+		d.extended(d.extendAt)
 	case stale:
 		d.extending, d.gone = false, err
 		if d.state == working {
 			d.cancel(err)
 		}
 	default:
-		d.extending = false
-		d.planExtend(k.client.now().Add(k.opts.Visibility / 3))
+		d.extended(k.client.now().Add(k.opts.Visibility / 3))
 	}
 	m := d.m
 	k.mu.Unlock()
-	k.report(&m, fmt.Errorf("%s: %w", k.op, err))
+	k.tell(&m, fmt.Errorf("%s: %w", k.op, err))
 }

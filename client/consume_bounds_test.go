@@ -66,6 +66,7 @@ func TestBrokerThatDoesNotWaitIsNotAskedAllTheTime(t *testing.T) {
 	})
 	paused := make(chan time.Duration)
 	c := connectWith(t, b, func(c *Client) {
+		c.now = newClock().now // no time passes until the answers
 		c.jitter = func(d time.Duration) time.Duration { return d }
 		c.sleep = func(ctx context.Context, d time.Duration) error {
 			select {

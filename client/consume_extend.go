@@ -35,10 +35,19 @@ func (k *Consumer) extendDue() time.Time {
 			}
 		default:
 			d.extending = true
-			d.shard.send(&settlement{d: d, kind: extendIt, attempts: d.attempts})
+			d.shard.send(&settlement{d: d, kind: extendIt, claim: d.claim, attempts: d.attempts})
 		}
 	}
 	return k.next
+}
+
+// extended ends an extension, whatever came of it, and says when the next is due: with d.extendAt when it is that of a newer claim, for
+// which nobody looked while the extension was under way. The lock is held.
+func (d *delivery) extended(next time.Time) {
+	d.extending = false
+	if d.state != settling {
+		d.planExtend(next)
+	}
 }
 
 // planExtend says when the claim of a record is to be prolonged. The lock is held.

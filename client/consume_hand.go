@@ -13,7 +13,8 @@ type delivery struct {
 	place     int // in Consumer.all
 	state     deliveryState
 	end       settleKind // with settling
-	attempts  uint32     // the delivery that stands, which may be later than the one the handler was given
+	claim     uint32     // how often it was handed to us: an answer may be about one that does not stand any more
+	attempts  uint32     // the delivery that stands, which may be later than the one the handler was given; a broker may count anew
 	until     time.Time  // the claim stands up to here, as far as is known
 	extendAt  time.Time
 	extending bool
@@ -154,6 +155,7 @@ const firstExtendMax = 10 * time.Second
 // claimed says that a delivery of the record to us stands from now on. The lock is held.
 func (d *delivery) claimed(attempts uint32, now time.Time) {
 	k := d.shard.consumer
+	d.claim++
 	d.attempts, d.until = attempts, now.Add(k.opts.Visibility)
 	d.planExtend(now.Add(min(k.opts.Visibility/3, firstExtendMax)))
 }

@@ -11,7 +11,8 @@ import (
 // matches ErrDeadLetter gives it up for good. A panic is like an error, and reported. It is called by several goroutines at once.
 //
 // ctx ends when the record's claim is gone (context.Cause is a *StaleClaimError then: somebody else may have it), and when Stop
-// runs out of time. Its values are those of the context of Consume.
+// runs out of time. Its values are those of the context of Consume. A handler may stop its consumer: with this ctx, Stop does not wait
+// for the handler that calls it, see ErrStopInHandler.
 type Handler func(ctx context.Context, m Message) error
 
 // DeadLetter is an error by which a handler gives up on a record for good, because of cause. It matches ErrDeadLetter.
@@ -65,7 +66,9 @@ type ConsumeOptions struct {
 	StopTimeout time.Duration
 	// OnError is told what went wrong: what handlers returned and panicked with, settlements that were refused, and polls that
 	// failed (with m nil; the consumer goes on). It must be quick, and may be called by several goroutines at once, which are the
-	// consumer's own: Stop waits for them, so a stop from here has to be `go consumer.Stop(ctx)`. nil tells nobody; ConsumerStats counts in any case.
+	// consumer's own: what they have to do waits for it. Stop may be called from here, and returns when its time is up, because it
+	// waits for this call; `go consumer.Stop(ctx)` does not. Client.Close must not be: it has no end before this call has. nil tells
+	// nobody; ConsumerStats counts in any case.
 	OnError func(m *Message, err error)
 }
 

@@ -94,7 +94,7 @@ func (k *Consumer) pollContext(wait time.Duration) (context.Context, context.Can
 	}
 	ctx, cancel := context.WithCancel(k.settling)
 	stop := context.AfterFunc(k.polling, func() {
-		late := time.AfterFunc(stopPatience, cancel)
+		late := time.AfterFunc(k.latePoll, cancel)
 		context.AfterFunc(ctx, func() { late.Stop() })
 	})
 	return ctx, func() { stop(); cancel() }
@@ -136,7 +136,7 @@ func (k *Consumer) bear(t *setbacks, op string, err error) bool {
 	pause := c.pause(t.tries, err)
 	c.stats.retries.Add(1)
 	c.opts.Hooks.retrying(Retry{Op: op, Try: t.tries, Pause: pause, Err: err})
-	k.report(nil, err)
+	k.tell(nil, err)
 	_ = c.sleep(k.settling, pause) // who is told to end looks by itself
 	return true
 }

@@ -23,6 +23,7 @@ const (
 type settlement struct {
 	d        *delivery
 	kind     settleKind
+	claim    uint32 // of the record, as are
 	attempts uint32
 	delay    time.Duration
 	sent     bool // before
@@ -40,7 +41,7 @@ const (
 // hand: one of these, and one extension, for each. The consumer's lock is held.
 func (d *delivery) settle(kind settleKind, delay time.Duration) {
 	d.state, d.end = settling, kind
-	d.shard.send(&settlement{d: d, kind: kind, attempts: d.attempts, delay: delay})
+	d.shard.send(&settlement{d: d, kind: kind, claim: d.claim, attempts: d.attempts, delay: delay})
 }
 
 // send queues a request. The lock is held.
@@ -102,13 +103,13 @@ func (s *consumedShard) fill(batch []*settlement) []*settlement {
 	return kept
 }
 
-// idle says that an extension is not needed any more: the record was settled, or is another delivery by now. The lock is held.
+// idle says that an extension is not needed any more: the record was settled, or is another claim by now. The lock is held.
 func (one *settlement) idle() bool {
 	d := one.d
-	if one.kind != extendIt || d.state != settling && d.attempts == one.attempts {
+	if one.kind != extendIt || d.state != settling && d.claim == one.claim {
 		return false
 	}
-	d.extending = false
+	d.extended(d.extendAt)
 	return true
 }
 

@@ -49,13 +49,15 @@ func TestStormLeavesNoRecordBehind(t *testing.T) {
 	}
 	one = queue(t, shards, each, trouble)
 	c := connect(t, one)
+	var seen tally
 	handler := func(ctx context.Context, m Message) error {
+		times := seen.add(m)
 		switch {
 		case m.Offset%50 == 7:
 			return ErrDeadLetter
 		case luck.oneIn(10):
 			return RetryAfter(time.Millisecond, ErrClosed)
-		case luck.oneIn(40):
+		case luck.oneIn(40), m.Offset%50 == 9 && times == 1: // at least
 			panic("storm")
 		case luck.oneIn(40):
 			runtime.Goexit()

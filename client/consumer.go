@@ -28,10 +28,12 @@ type Consumer struct {
 	settling    context.Context // ends when Stop gives up, or is done
 	endSettling context.CancelFunc
 	work        sync.WaitGroup // what polls, settles and extends
+	latePoll    time.Duration  // stopPatience
 	kick        chan struct{}  // a claim is to be prolonged earlier than the next that was known
 	stopped     sync.Once
+	late        chan struct{} // the time of Stop is up, and somebody is still in OnError
 	done        chan struct{}
-	result      error // of Stop, with done
+	result      error // of Stop; to be read when done is closed
 
 	mu       sync.Mutex
 	own      int // records that each shard may always have in hand
@@ -43,7 +45,9 @@ type Consumer struct {
 	workers  int             // goroutines that run handlers, or are about to
 	running  int             // handlers
 	next     time.Time       // when the next claim is to be prolonged; zero: none
-	freed    bell            // something was settled, or stopping
+	telling  int             // calls of OnError by those who poll and settle
+	heldUp   bool            // Stop was called during one
+	freed    bell            // something was settled, or told, or stopping
 	stopping bool
 	failed   error
 	stats    ConsumerStats
@@ -128,8 +132,20 @@ func (k *Consumer) fail(err error) {
 	if !first {
 		return
 	}
-	k.report(nil, err)
-	k.client.life.spawn(func() { _ = k.Stop(context.Background()) }) // its error is kept for who calls Stop
+	k.tell(nil, err)
+	k.beginStop(context.Background())
+}
+
+// tell is report for those who poll and settle: a stop has to know that they are held up.
+func (k *Consumer) tell(m *Message, err error) {
+	k.mu.Lock()
+	k.telling++
+	k.mu.Unlock()
+	k.report(m, err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.telling--
+	k.freed.ring()
 }
 
 // report tells of an error.

@@ -16,6 +16,7 @@ import (
 type control struct {
 	stream *quic.Stream
 	frames *frameReader
+	decode wire.Decoder // of what frames brings; whoever reads them has it
 	link   *link
 	pool   *linkPool
 	grant  wire.Grant // what this stream may use
@@ -44,7 +45,7 @@ func (s *control) receive(op string) (wire.Message, error) {
 	if header.Flags != 0 {
 		return nil, &ProtocolError{Op: op, What: fmt.Sprintf("a frame with flags 0x%04x where a message was due", uint16(header.Flags))}
 	}
-	m, err := wire.DecodeJSON(payload)
+	m, err := s.decode.DecodeJSON(payload)
 	if err != nil {
 		return nil, &ProtocolError{Op: op, What: "a message that does not decode", Err: err}
 	}

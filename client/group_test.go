@@ -325,8 +325,14 @@ func TestGroupRequestsAreNotSentToABrokerWithoutThem(t *testing.T) {
 func TestPollMayTakeLongerThanAnAnswer(t *testing.T) {
 	noLeaks(t)
 	b := queue(t, 1, 0)
-	c := connect(t, b, func(o *Options) { o.AckTimeout = 100 * time.Millisecond })
-	wantMessages(t, pollOnce(t, c, GroupPollOptions{Wait: 300 * time.Millisecond}))
+	c := connect(t, b)
+	atSomeSpeed(t, 20*time.Millisecond, func(d time.Duration) bool {
+		c.opts.AckTimeout = d
+		messages, err := c.GroupPoll(within(t), "ns", "s", 0, "g", GroupPollOptions{Wait: 3 * d})
+		wantMessages(t, messages)
+		return err == nil
+	})
+	c.opts.AckTimeout = DefaultAckTimeout
 	got := make(chan []Message, 1)
 	go func() { got <- pollOnce(t, c, GroupPollOptions{Wait: time.Minute}) }()
 	fillShard(b, 0, 1)

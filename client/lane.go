@@ -39,6 +39,7 @@ type lane struct {
 	out       outbox         // not written yet
 	pending   fifo[*request] // written, or about to be, and unanswered
 	writing   bool           // the writer has a chunk that may not be written yet
+	gathered  bool           // see gathering
 	unordered bool           // an answer overtook another: an uncorrelated error could be anybody's
 	closing   bool           // no new requests; the stream ends after the last
 	err       error          // why it died; nil while it lives
@@ -102,32 +103,40 @@ func (l *lane) submit(ctx context.Context, r *request) error {
 	case <-ctx.Done():
 		return opError(r.op(), ctx.Err())
 	}
-	err := l.enqueue(r)
+	joins, err := l.enqueue(r)
 	if err != nil {
 		<-l.slots
+	}
+	if joins {
+		l.control.link.gathering.write(l)
 	}
 	return err
 }
 
-func (l *lane) enqueue(r *request) error {
+// enqueue queues a request, and has it written unless joins says that it leaves with requests of others, which the caller sees to.
+func (l *lane) enqueue(r *request) (joins bool, _ error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil || l.closing {
-		return errLaneGone
+		return false, errLaneGone
 	}
 	l.lastID++
 	r.id = l.lastID
 	idle := l.idle()
 	if err := l.out.add(l, r); err != nil {
-		return err
+		return false, err
 	}
 	if idle {
 		l.control.link.owed()
 	}
-	if !l.writeNow() {
+	switch {
+	case l.gathers():
+		joins = !l.gathered
+		l.gathered = true
+	case !l.writeNow():
 		l.ring()
 	}
-	return nil
+	return joins, nil
 }
 
 // errLaneGone says that a lane takes no more requests; the one at hand was not sent.

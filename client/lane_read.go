@@ -46,7 +46,7 @@ func (l *lane) take(header wire.Header, payload []byte) error {
 		}
 		return l.answer(ack.RequestID, reply{ack: ack})
 	}
-	m, err := wire.DecodeJSON(payload)
+	m, err := l.control.decode.DecodeJSON(payload)
 	if err != nil {
 		return &ProtocolError{Op: l.op(), What: "a message that does not decode", Err: err}
 	}

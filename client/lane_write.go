@@ -33,16 +33,21 @@ const writeNowMost = 8 << 10
 // the writer's to do: because it is at it, because it would have to wait, or because callers of publishes gather what follows. The lock
 // is held, so that no answer overtakes it.
 func (l *lane) writeNow() bool {
-	if l.kind != cacheLane || l.writing || l.out.chunks.len() != 1 {
+	if !l.writable() {
 		return false
 	}
 	c := l.out.newest()
-	if len(c.bytes) > writeNowMost || l.control.stream.TryWriteAll(c.bytes) != nil {
+	if l.control.stream.TryWriteAll(c.bytes) != nil {
 		return false // if the stream is broken, the writer finds out
 	}
 	l.await(l.out.next())
 	l.client.chunks.put(c)
 	return true
+}
+
+// writable reports whether what is queued may be written without the writer, if the stream takes it. The lock is held.
+func (l *lane) writable() bool {
+	return l.kind == cacheLane && !l.writing && l.out.chunks.len() == 1 && len(l.out.newest().bytes) <= writeNowMost
 }
 
 // await counts the requests of a chunk among those that wait for an answer. The lock is held.

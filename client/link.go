@@ -29,15 +29,16 @@ func (k linkKind) String() string {
 
 // link is one connection to a broker, with what the client keeps for it.
 type link struct {
-	conn   *quic.Conn
-	kind   linkKind
-	addr   string
-	since  time.Time
-	events *router
-	busy   atomic.Int64 // lanes with requests under way and open subscriptions: closing it now would cost them
-	asked  atomic.Bool  // the broker was asked about other brokers
-	ended  atomic.Bool  // no more streams are opened on it: its broker goes away, or it is about to end
-	pulse  pulse        // notices that the broker is not there any more, while requests wait
+	conn      *quic.Conn
+	kind      linkKind
+	addr      string
+	since     time.Time
+	events    *router
+	busy      atomic.Int64 // lanes with requests under way and open subscriptions: closing it now would cost them
+	asked     atomic.Bool  // the broker was asked about other brokers
+	ended     atomic.Bool  // no more streams are opened on it: its broker goes away, or it is about to end
+	gathering gathering    // of what lanes write
+	pulse     pulse        // notices that the broker is not there any more, while requests wait
 }
 
 // owed says that a lane has requests under way, settled that it has none any more.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,13 +106,15 @@ func TestCanceledNextOfManyShardsLosesNoEvent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
+	var publisher sync.WaitGroup
+	defer publisher.Wait()
+	publisher.Go(func() {
 		for i := range n {
-			if _, err := c.Publish(context.Background(), "ns", "s", fmt.Appendf(nil, "%d", i), WithKey(fmt.Append(nil, i))); err != nil {
+			if _, err := c.Publish(within(t), "ns", "s", fmt.Appendf(nil, "%d", i), WithKey(fmt.Append(nil, i))); err != nil {
 				t.Error(err)
 			}
 		}
-	}()
+	})
 	seen := make(map[string]bool)
 	deadline := within(t)
 	for len(seen) < n && deadline.Err() == nil {

@@ -52,6 +52,12 @@ func TestFIFODoesNotGrowWithUse(t *testing.T) {
 	}
 }
 
+func waitersOf(b *byteBudget) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting.len()
+}
+
 func TestBudgetServesInOrderAndNeverExceedsItsTotal(t *testing.T) {
 	b := newByteBudget(10)
 	ctx := within(t)
@@ -66,18 +72,7 @@ func TestBudgetServesInOrderAndNeverExceedsItsTotal(t *testing.T) {
 				order <- n
 			}
 		}()
-		for { // the line has to form in this order
-			b.mu.Lock()
-			waiting := b.waiting.len()
-			b.mu.Unlock()
-			if waiting == place {
-				return
-			}
-			if ctx.Err() != nil {
-				t.Error("nobody came to wait")
-				return
-			}
-		}
+		until(t, "a longer line", func() bool { return waitersOf(b) == place }) // it has to form in this order
 	}
 	line(8, 1)
 	line(5, 2)
@@ -107,14 +102,7 @@ func TestCanceledWaiterLeavesTheLineToTheNext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	big := make(chan error, 1)
 	go func() { _, err := b.take(ctx, b.share(), 10); big <- err }()
-	for {
-		b.mu.Lock()
-		waiting := b.waiting.len()
-		b.mu.Unlock()
-		if waiting == 1 {
-			break
-		}
-	}
+	until(t, "a line", func() bool { return waitersOf(b) == 1 })
 	small := make(chan error, 1)
 	go func() { _, err := b.take(within(t), b.share(), 1); small <- err }()
 	cancel()

@@ -476,13 +476,14 @@ func TestBatchesThatReachedNobodyAreNotInDoubt(t *testing.T) {
 	clock := newClock()
 	c := connectWith(t, b, func(c *Client) {
 		c.now, c.sleep, c.jitter = clock.now, clock.sleep, func(d time.Duration) time.Duration { return d }
-	}, func(o *Options) { o.DialTimeout, o.Attempts = 50*time.Millisecond, 1 })
+	}, func(o *Options) { o.Attempts = 1 })
 	p := newProducer(t, c, ProducerOptions{Patience: 3 * time.Second})
 	wantLanded(t, produce(t, p, 0, 1), 0)
 	if err := b.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	untilAllEnded(t, c) // what is given to a connection that has just died may have been sent
+	c.opts.DialTimeout = 50 * time.Millisecond
 	batches := produce(t, p, 1, 3)
 	_, err := batches[0].Wait(within(t))
 	wantIs(t, err, ErrUnreachable)
@@ -542,14 +543,5 @@ func TestErrorsOfWritesSayWhatToDo(t *testing.T) {
 // untilAllEnded waits until the client knows that it has no connection, nor a stream on one.
 func untilAllEnded(t *testing.T, c *Client) {
 	t.Helper()
-	looks := time.NewTicker(time.Millisecond)
-	defer looks.Stop()
-	deadline := time.After(patience)
-	for len(c.life.open()) > 0 {
-		select {
-		case <-looks.C:
-		case <-deadline:
-			t.Fatal("a connection does not end")
-		}
-	}
+	until(t, "the end of each connection", func() bool { return len(c.life.open()) == 0 })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -89,8 +90,14 @@ func TestCanceledPublishIsUnknownAndWaitMayBeCalledAgain(t *testing.T) {
 }
 
 func TestUnansweredPublishGivesItsStreamUp(t *testing.T) {
-	b := testbroker.New(t, testbroker.Options{OnFrame: func(*testbroker.Stream, testbroker.Frame) bool { return true }})
-	c := connect(t, b, func(o *Options) { o.AckTimeout = 100 * time.Millisecond })
+	var silent atomic.Bool
+	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, OnFrame: func(*testbroker.Stream, testbroker.Frame) bool { return silent.Load() }})
+	c := connect(t, b)
+	if _, err := c.Publish(within(t), "ns", "s", []byte("x")); err != nil { // it opens the stream
+		t.Fatal(err)
+	}
+	silent.Store(true)
+	c.opts.AckTimeout = 20 * time.Millisecond // no answer comes, however slow this machine is
 	_, err := c.Publish(within(t), "ns", "s", []byte("x"))
 	wantIs(t, err, ErrOutcomeUnknown, errAckOverdue)
 }

@@ -133,7 +133,9 @@ func TestRedirectToABrokerThatIsDeadGoesBackToTheEntry(t *testing.T) {
 		s.Send(&wire.NotLeader{NodeID: "x", Addr: wire.Some(dead), Generation: 1})
 		return true
 	}})
-	subscribe(t, connect(t, b, func(o *Options) { o.DialTimeout = time.Second }), SubscribeOptions{})
+	c := connect(t, b)
+	c.opts.DialTimeout = 50 * time.Millisecond // from here on only the dead one is dialed
+	subscribe(t, c, SubscribeOptions{})
 	if n := asked.Load(); n != 2 {
 		t.Fatalf("the entry was asked %d times", n)
 	}
@@ -307,7 +309,7 @@ func TestRecordRefusedByARememberedOwnerIsSentOnceMoreThroughTheEntry(t *testing
 func TestOwnerThatDiedIsForgottenBeforeAnythingIsSent(t *testing.T) {
 	noLeaks(t)
 	w := newOwned(t, nil)
-	c := connect(t, w.entry, func(o *Options) { o.DialTimeout = time.Second })
+	c := connect(t, w.entry)
 	ctx := within(t)
 	for range 2 {
 		if _, err := c.Publish(ctx, "ns", "s", []byte("x")); err != nil {
@@ -320,6 +322,7 @@ func TestOwnerThatDiedIsForgottenBeforeAnythingIsSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "end of the lane", lane.closed)
+	c.opts.DialTimeout = 50 * time.Millisecond // from here on only the dead one is dialed
 	if _, err := c.PublishAsync(ctx, "ns", "s", []byte("x")); err != nil {
 		t.Fatal(err)
 	}

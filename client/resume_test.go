@@ -102,9 +102,7 @@ func TestInMemoryStreamEndsWithItsLossUnlessTheTailWillDo(t *testing.T) {
 				next <- e
 			}
 		}()
-		for c.Stats().Resumes == 0 && t.Context().Err() == nil { // what is published before the resumption is missing
-			b.Append("ns/s", 0, nil)
-		}
+		until(t, "resumption", func() bool { return c.Stats().Resumes > 0 }) // what is published before it is missing
 		b.Append("ns/s", 0, testbroker.Region("after"))
 		b.Append("ns/s", 0, testbroker.Region("later"))
 		if e := await(t, "event", next); string(e.Payload) != "after" || !e.Gap {

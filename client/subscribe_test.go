@@ -201,7 +201,7 @@ func TestCanceledNextLosesNoEventEvenWithinAFrame(t *testing.T) {
 	next := 0
 	for _, octet := range frames { // each byte apart, with a canceled call in between
 		write([]byte{octet})
-		ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Microsecond)
 		e, err := s.Next(ctx)
 		cancel()
 		if err == nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/felixd/felixd/client/testbroker"
 	"github.com/felixd/felixd/wire"
@@ -92,12 +91,22 @@ func TestAbandonedSubscribeLeavesNoEventStreamBehind(t *testing.T) {
 		opened <- e
 	})
 	c := connect(t, b)
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	_, err := c.Subscribe(ctx, "ns", "s", SubscribeOptions{})
-	wantIs(t, err, context.DeadlineExceeded)
+	ctx, cancel := context.WithCancel(context.Background())
+	given := make(chan error, 1)
+	go func() { _, err := c.Subscribe(ctx, "ns", "s", SubscribeOptions{}); given <- err }()
+	until(t, "acceptance", func() bool { return waitingFor(c) == 1 }) // the client waits for the event stream
+	cancel()
+	wantIs(t, await(t, "end of the subscribe", given), context.Canceled)
 	close(late)
 	await(t, "stop of the event stream", await(t, "subscription", opened).Stopped())
+}
+
+// waitingFor is how many event streams and subscriptions of a client's connection wait for each other.
+func waitingFor(c *Client) int {
+	r := c.life.open()[0].events
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.places)
 }
 
 func TestQueueCapacityIsAskedOnlyOfABrokerThatTakesIt(t *testing.T) {

@@ -353,7 +353,7 @@ func TestWatchThatIsNotReadHoldsNoMoreThanItsWindowsAndLosesNothing(t *testing.T
 	if err := c.CachePut(within(t), "ns", "c", "k", nil, 0); err != nil { // nobody else is held up
 		t.Fatal(err)
 	}
-	if got := c.Connections()[0].BytesReceived; got > 512<<10 {
+	if got := c.Connections()[0].BytesReceived; got > changes*size/2 { // the window, and what may have been sent twice
 		t.Fatalf("%d bytes came, of %d that nobody reads", got, changes*size)
 	}
 	for i := range changes {

@@ -163,15 +163,21 @@ func TestCompactedHistoryIsReplacedByACountedSnapshotThatIsTold(t *testing.T) {
 		nextChange(t, w)
 	}
 	nextCacheItem(t, w, ItemSnapshotEnd)
+	compacted := make(chan struct{})
+	again := testbroker.New(t, testbroker.Options{Share: b, OnFrame: func(*testbroker.Stream, testbroker.Frame) bool {
+		<-compacted
+		return false
+	}})
+	c.seeds.learn([]string{again.Addr()})
+	c.seeds.prefer(again.Addr())
 	if err := b.Stop(); err != nil { // nothing more reaches the watch
 		t.Fatal(err)
 	}
-	again := testbroker.New(t, testbroker.Options{Share: b})
-	c.seeds.learn([]string{again.Addr()})
 	b.CacheDelete("ns/c", 0, "k0")
 	b.CachePut("ns/c", 0, "k3", "new")
 	b.CacheCompact("ns/c", 0)
 	b.CachePut("ns/c", 0, "k4", "later") // after the compaction, and in the snapshot
+	close(compacted)
 	wantIs(t, nextCacheItem(t, w, ItemShardLost).Err, ErrConnectionLost)
 	if back := nextCacheItem(t, w, ItemShardRecovered); back.Exact {
 		t.Fatalf("nothing is missing, it says: %+v", back)

@@ -14,7 +14,8 @@ import (
 //   - when it is full, the connection that owes most loses the stream that owes most, until there is room: those who do not read pay,
 //     and not those who come next.
 //
-// It can be exceeded by what streams owe that are being ended, and by one answer for each of the others. Safe for concurrent use.
+// It can be exceeded by what streams owe that are being ended, and by one answer for each of the others, or small ones of gatherMost
+// bytes together. Safe for concurrent use.
 type Answers struct {
 	limit int
 	used  atomic.Int64 // changed under mu

@@ -18,11 +18,10 @@ func (l *lane) Deliver(t shardcore.Token, records []groupcore.Handed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token := sessioncore.Token(t)
-	p := l.polls.take(token)
+	p := l.takeOver(token)
 	if p == nil {
 		panic("sessionactor: records for a poll that no shard has")
 	}
-	l.session.opts.Metrics.GroupPolls.Dec()
 	if !l.core.IsOpen(token) {
 		l.dropRecords(p)
 		return

@@ -13,7 +13,7 @@ import (
 )
 
 // lanePolls are the polls of a lane that a shard has, in the order they came. A poll that waits is an entry here and in its group, and no
-// goroutine. The window bounds them. Used under the lane's lock.
+// goroutine. The window bounds them, and Polls those of all lanes. Used under the lane's lock.
 type lanePolls []*heldPoll
 
 // heldPoll is one of them.
@@ -22,6 +22,7 @@ type heldPoll struct {
 	log     logOf
 	records []wire.GroupRecord // that were read for it, without what only its group knows; they share memory with what was read
 	places  bool               // it holds one of the connection's and one of the node's places for reads, while it has records
+	bytes   int                // that it holds of Polls
 }
 
 func (l lanePolls) search(t sessioncore.Token) int {
@@ -52,12 +53,8 @@ func (l *lanePolls) take(t sessioncore.Token) *heldPoll {
 	return p
 }
 
-// groupPollHeld is what a poll holds in permits, in bytes, once its shard has it: about what it takes in memory. Its frame is gone by then,
-// and it may wait for long.
-const groupPollHeld = 512
-
-// groupPoll has a poll done by its group. It takes no place in the admission, since it may wait: polls are bounded by the windows of streams,
-// and by how many a group takes.
+// groupPoll has a poll done by its group. It takes no place in the admission, and none of what frames need, since it may wait: polls have a
+// budget of their own, and are bounded by the windows of streams and by how many a group takes.
 func (l *lane) groupPoll(t sessioncore.Token, m *wire.GroupPoll) {
 	h, ok := l.groupShard(t, &m.GroupTarget)
 	if !ok {
@@ -71,28 +68,53 @@ func (l *lane) groupPoll(t sessioncore.Token, m *wire.GroupPoll) {
 		l.refuseGroup(t, wire.Refuse(wire.CodeLimitExceeded, "the connection polls too many groups; use another one for more"))
 		return
 	}
+	subject := l.core.Grants().Subject()
 	in := &groupcore.Poll{
 		Conn: groupcore.Conn(l.session.number), Reclaim: m.Reclaim, Max: m.MaxRecords, Wait: millis(m.WaitMillis), Visibility: millis(m.VisibilityMillis),
 	}
 	if m.Consumer.Set {
-		in.Member = m.Consumer.V + "\x00" + l.core.Grants().Subject()
+		in.Member = m.Consumer.V + "\x00" + subject
+	}
+	held := pollBytes(m, subject)
+	if f := l.takePoll(held); f != nil {
+		l.refuseGroup(t, *f)
+		return
 	}
 	msg := &shardactor.GroupRequest{Group: m.Group, In: in}
 	msg.To(l, shardcore.Token(t))
 	if err := h.Ref.TrySend(msg, shardactor.Size(msg)); err != nil {
+		l.givePoll(held)
 		l.countGroup(m, "refused")
 		l.notTaken(t, err)
 		return
 	}
-	l.polls = append(l.polls, &heldPoll{token: t, log: h}) // its answer needs the lock
-	l.core.Lighten(t, groupPollHeld)
+	l.polls = append(l.polls, &heldPoll{token: t, log: h, bytes: held}) // its answer needs the lock
+	l.core.Lighten(t)
 	l.session.opts.Metrics.GroupPolls.Inc()
 }
 
-// pollOver lets go of a poll that was taken out.
-func (l *lane) pollOver(p *heldPoll) {
-	l.session.opts.Metrics.GroupPolls.Dec()
-	l.dropRecords(p)
+func (l *lane) takePoll(bytes int) *wire.Refusal {
+	f := l.session.opts.Polls.take(&l.session.groups.use, l.core.Grants().Tenant(), bytes)
+	if f == nil {
+		l.session.opts.Metrics.GroupPollBytes.Add(float64(bytes))
+	}
+	return f
+}
+
+func (l *lane) givePoll(bytes int) {
+	l.session.opts.Polls.give(&l.session.groups.use, l.core.Grants().Tenant(), bytes)
+	l.session.opts.Metrics.GroupPollBytes.Sub(float64(bytes))
+}
+
+// takeOver takes out a poll whose wait is over; nil if it is no poll, or over before. Its records, and the places that they hold, are the
+// caller's.
+func (l *lane) takeOver(t sessioncore.Token) *heldPoll {
+	p := l.polls.take(t)
+	if p != nil {
+		l.givePoll(p.bytes)
+		l.session.opts.Metrics.GroupPolls.Dec()
+	}
+	return p
 }
 
 // dropRecords lets go of what was read for a poll.

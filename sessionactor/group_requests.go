@@ -100,8 +100,8 @@ func (l *lane) AnswerGroup(t shardcore.Token, a *groupcore.Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	token := sessioncore.Token(t)
-	if p := l.polls.take(token); p != nil {
-		l.pollOver(p)
+	if p := l.takeOver(token); p != nil {
+		l.dropRecords(p)
 	}
 	if !l.core.IsOpen(token) {
 		l.core.Outlived(token) // it came too late, and was answered

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/wire/id"
@@ -17,6 +18,8 @@ const groupsPerConn = 1024
 
 // polled are the groups that a connection has polled, which are told when it is gone.
 type polled struct {
+	use sessioncore.PollUse // of Polls, under its lock
+
 	mu    sync.Mutex
 	index map[polledGroup]int // place in list
 	list  []*groupLeave

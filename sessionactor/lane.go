@@ -46,6 +46,7 @@ type lane struct {
 	mu       sync.Mutex
 	core     *sessioncore.Stream
 	writing  bool
+	gathered bool // see gathering
 	closed   bool
 	draining bool
 	activity activity // see stir
@@ -165,11 +166,21 @@ func (l *lane) bookPartial(n int64) bool {
 	return false
 }
 
-// frame takes one complete frame through the core.
+// frame takes one complete frame through the core, and lets the answers go that are ready then.
 func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	if !l.acquirePermits(ctx, len(f.Payload())) {
 		return false
 	}
+	more, joins := l.step(ctx, f)
+	if joins {
+		l.session.gathering.flush(l)
+	}
+	return more
+}
+
+// step takes one complete frame through the core. more is false when nothing more is to be read; joins says that what there is to send now
+// leaves with answers of other lanes, which the caller sees to.
+func (l *lane) step(ctx context.Context, f sessioncore.Frame) (more, joins bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, began := l.core.Dropped(), l.beginSample()
@@ -196,8 +207,16 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	if r.Do != sessioncore.Publish {
 		l.framer.Reuse(f)
 	}
-	l.flush()
-	return l.core.Ended() == ""
+	more = l.core.Ended() == ""
+	if !more || !l.gathers() {
+		l.flush()
+		return more, false
+	}
+	l.giveBack()
+	l.sampleReadiness()
+	joins = !l.gathered
+	l.gathered = true
+	return true, joins
 }
 
 // acquirePermits waits for the permits of a frame, of the connection and of the node; false means that the connection is gone.

@@ -34,8 +34,9 @@ type Metrics struct {
 	Subscribers    prometheus.Gauge
 	CacheRequests  *prometheus.CounterVec // by op and result
 
-	GroupRequests *prometheus.CounterVec // by op and result
-	GroupPolls    prometheus.Gauge       // that wait, or whose records are being read
+	GroupRequests  *prometheus.CounterVec // by op and result
+	GroupPolls     prometheus.Gauge       // that wait, or whose records are being read
+	GroupPollBytes prometheus.Gauge       // that they hold of Options.Polls
 
 	Watches        prometheus.Gauge
 	WatchEvents    prometheus.Counter
@@ -94,6 +95,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 		GroupRequests: vec("felix_group_requests_total", "Requests of consumer groups, by op (poll, ack, nack, extend, dead_letter, dead_letters, discard, redrive, seek, describe, delete) and result (ok, empty, refused). A poll that is answered without a record is empty.", "op", "result"),
 		GroupPolls:    gauge("felix_group_polls_waiting", "Polls of consumer groups that wait for records, or for those to be read."),
+
+		GroupPollBytes: gauge("felix_group_poll_bytes", "Bytes of memory that polls of consumer groups are counted with while they wait; at the bound of their connection, or of the node, more are answered overloaded."),
 
 		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
 		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),

@@ -36,6 +36,8 @@ type Options struct {
 	// that finds no room stops reading. It is larger than the admission, so that a tenant that is over its share is told so
 	// and does not hold up others.
 	Frames *actors.Credit
+	// Polls bounds the polls of groups that are with their shards, of a connection and of the node. They hold nothing of Frames then.
+	Polls *Polls
 	// Partial is the node's bound on frames that are being read, beyond 64 KiB for each stream.
 	Partial *storage.Budget
 	// ConnBytes is what Frames is, for one connection, in bytes. One shard may have half of it.
@@ -92,6 +94,7 @@ func DefaultOptions() Options {
 		Runtime:       Goroutines(),
 		Admission:     NewAdmission(sessioncore.DefaultAdmission(actors.ExecutorsDefault, wire.NodePublishBytes)),
 		Frames:        actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
+		Polls:         NewPolls(sessioncore.DefaultPolls()),
 		Partial:       storage.NewBudget(nodePartialFrames),
 		ConnBytes:     wire.ConnPublishBytes,
 		Answers:       NewAnswers(NodeAnswers),

@@ -35,7 +35,7 @@ func (l *lane) stir() {
 func (s *session) stirred(l *lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.awake = append(s.awake, l)
+	s.setAwake(append(s.awake, l))
 	s.lookLater()
 }
 
@@ -66,14 +66,20 @@ func (s *session) lookAround() {
 	}
 	clear(list[len(kept):])
 	if len(kept) == 0 {
-		return
+		kept = nil // its room goes, too
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.awake = append(kept, s.awake...)
-	if !s.over {
+	s.setAwake(append(kept, s.awake...))
+	if len(kept) > 0 && !s.over {
 		s.lookLater()
 	}
+}
+
+// setAwake changes who is looked after. mu is held.
+func (s *session) setAwake(lanes []*lane) {
+	s.awake = lanes
+	s.astir.Store(int32(len(lanes)))
 }
 
 // calm takes a lane one step towards rest; false says that it needs no further look.

@@ -56,6 +56,10 @@ type session struct {
 	reads  *actors.Credit       // places for reads of logs
 	debts  debts                // answers that wait, in the books of the node
 	groups polled
+
+	gathering gathering
+	astir     atomic.Int32 // length of awake, for those that do not hold mu
+
 	ctx    context.Context
 	cancel context.CancelFunc
 

@@ -25,7 +25,7 @@ type openedLog struct {
 	cache     *reading.KeyedCache
 	counters  *reading.Counters
 	// groups is of one of the two logs of groups; grouped says, of a stream's log, that there are such logs beside it.
-	groups  *keyed.Fold
+	groups  *groupTable
 	grouped bool
 }
 

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,9 @@ type Group struct {
 	read    []groupNews // in this turn
 	flushes []GroupReply
 	shown   groupShown
+	unsent  []*groupWrite // for which the shard had no room: one of each log at most
+
+	coreWake time.Time // deadline of the core, zero = none
 }
 
 // groupOptions is what a shard gives to a group.
@@ -156,13 +160,15 @@ func (g *Group) Receive(t *actors.Turn) {
 	}
 	at := now.Sub(g.started)
 	g.look(at)
-	if t.Wake() {
+	if !g.coreWake.IsZero() && !now.Before(g.coreWake) {
+		g.coreWake = time.Time{}
 		g.core.Step(at, groupcore.Wake{})
 	}
 	for _, m := range t.Messages() {
 		g.take(at, m)
 	}
 	g.catchUp(at)
+	g.resend(at)
 	for {
 		g.perform(t, at)
 		// Whoever waits says so before it looks the last time: the log may go on in between.
@@ -171,6 +177,7 @@ func (g *Group) Receive(t *actors.Turn) {
 			break
 		}
 	}
+	g.rearm(t)
 	g.dropUnused()
 	g.opts.metrics.show(g.core, &g.shown, &g.opts.ends.ages)
 	g.flush()
@@ -318,7 +325,7 @@ func (g *Group) performOne(t *actors.Turn, at time.Duration, e groupcore.Effect)
 			g.flushLater(m.reply)
 		}
 	case groupcore.Deadline:
-		t.ArmWake(g.started.Add(e.At))
+		g.coreWake = g.started.Add(e.At)
 	case groupcore.Idle:
 		if !g.core.Resting() { // a request of this turn came behind the moment at which it was
 			return
@@ -337,8 +344,42 @@ func (g *Group) persist(at time.Duration, e *groupcore.Persist) {
 		m.log = shardcore.LogDeadLetters
 	}
 	m.To(groupSavedReply{g.opts.inbox, e.Seq}, 0)
-	if err := g.opts.shard.TrySend(m, len(e.Body)); err != nil {
-		g.core.Step(at, groupcore.Failed{Seq: e.Seq, Reason: err.Error()})
+	m.seq = e.Seq
+	g.send(at, m)
+}
+
+// resendAfter is when a batch is sent again for which the shard had no room: publishers of the stream have filled its mailbox, which is
+// no failure of the group's log. So often that a place of those that a busy shard makes is found soon.
+const resendAfter = 2 * time.Millisecond
+
+// send has the shard append a batch, or keeps it until there is room.
+func (g *Group) send(at time.Duration, m *groupWrite) {
+	switch err := g.opts.shard.TrySend(m, len(m.batch.Body)); {
+	case err == nil:
+	case errors.Is(err, actors.ErrFull):
+		g.unsent = append(g.unsent, m)
+	default:
+		g.core.Step(at, groupcore.Failed{Seq: m.seq, Reason: err.Error()})
+	}
+}
+
+// resend tries again what had no room.
+func (g *Group) resend(at time.Duration) {
+	list := g.unsent
+	g.unsent = nil
+	for _, m := range list {
+		g.send(at, m)
+	}
+}
+
+// rearm arms the one timer for the earlier of the core's deadline and the next try to send what had no room.
+func (g *Group) rearm(t *actors.Turn) {
+	next := g.coreWake
+	if len(g.unsent) > 0 {
+		next = sooner(next, t.Now().Add(resendAfter))
+	}
+	if !next.IsZero() {
+		t.ArmWake(next)
 	}
 }
 

@@ -17,7 +17,8 @@ func TestAGroupThatIsAskedWhenItIsIdleKeepsItsClaims(t *testing.T) {
 	h := d.streamShard("jobs")
 	send(t, h, message("a"))
 	w := newWorker(t, h, "workers", 1)
-	w.do(groupcore.Describe{})
+	w.poll(1)
+	w.do(&groupcore.Ack{Offset: 0}) // there is a group, and nothing in its hands
 	path := ""
 	list, _, err := d.sys.Faults().List("", actors.FaultListMax)
 	for _, a := range list {
@@ -31,26 +32,27 @@ func TestAGroupThatIsAskedWhenItIsIdleKeepsItsClaims(t *testing.T) {
 	if err := d.sys.Faults().Pause(path, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
+	send(t, h, message("b"))
 	d.clock.Advance(3 * time.Second)
 	m := &GroupRequest{Group: "workers", In: &groupcore.Poll{Conn: 1, Max: 10}}
 	m.To(w, 1)
 	if err := h.Ref.TrySend(m, Size(m)); err != nil {
 		t.Fatal(err)
 	}
-	send(t, h, message("b")) // behind the poll: the group has it
+	send(t, h, message("c")) // behind the poll: the group has it
 	if err := d.sys.Faults().Heal(path); err != nil {
 		t.Fatal(err)
 	}
 	select {
 	case a := <-w.out:
-		if got, ok := a.([]groupcore.Handed); !ok || len(got) == 0 || got[0].Offset != 0 {
+		if got, ok := a.([]groupcore.Handed); !ok || len(got) == 0 || got[0].Offset != 1 {
 			t.Fatalf("%+v", a)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the poll was not answered")
 	}
 	for _, r := range newWorker(t, h, "workers", 2).poll(10) {
-		if r.Offset == 0 {
+		if r.Offset == 1 {
 			t.Fatalf("handed out again while its claim stands: %+v", r)
 		}
 	}

@@ -2,11 +2,9 @@ package shardactor
 
 import (
 	"errors"
-	"io"
 	"math"
 	"time"
 
-	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
@@ -16,15 +14,16 @@ import (
 )
 
 // groupLogs are the two logs of the consumer groups of a durable stream's shard, cursors and dead letters, beside its main log. They are made
-// when a group is asked for the first time, and opened with the shard from then on. What is wrong with them when they are opened is the
-// groups' trouble, and the stream goes on; a sync that fails later ends the shard like one of its main log, which is on the same device.
+// when a group is asked for the first time, and opened with the shard from then on. What is wrong with them, then or later, is the groups'
+// trouble, and the stream goes on.
 type groupLogs struct {
 	cursors, dead keysLog
 	claims        [2]*reading.Claims // nil until it is open
+	tables        [2]*groupTable     // the same
 	void          [2]id.Offset       // where the claims that were voided in this turn begin
 	begun         bool
-	failed        error // why they could not be opened, the last time; nil if they were, or nobody tried
-	lasting       bool  // and trying again will not help
+	openErr       error // why one could not be opened, until the shard has taken it
+	poisoned      [2]error
 }
 
 func newGroupLogs(o diskOptions) *groupLogs {
@@ -35,6 +34,7 @@ func newGroupLogs(o diskOptions) *groupLogs {
 		*l = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CounterPolicy(), encode: encodeGroupMove}
 		l.spec.Kind, l.spec.Log, l.spec.Retention, l.spec.Compress = kind, id.LogID{}, disklog.Retention{}, false
 	}
+	g.dead.spec.AlwaysSync = true // a position that is on the device counts on them
 	g.cursors.which, g.dead.which = shardcore.LogCursors, shardcore.LogDeadLetters
 	return g
 }
@@ -55,7 +55,7 @@ func (g *groupLogs) open() bool { return g.cursors.opened && g.dead.opened }
 
 // start opens what is not open.
 func (g *groupLogs) start(generation id.Generation) {
-	g.begun, g.failed = true, nil
+	g.begun = true
 	for _, l := range g.logs() {
 		if !l.opened && !l.isOpening() {
 			l.startOpen(generation)
@@ -77,45 +77,54 @@ func (g *groupLogs) voided(log shardcore.Log, from id.Offset) {
 	}
 }
 
-// take steps the core through what the disk has told of the two logs. It reports whether they were opened, or could not be.
-func (g *groupLogs) take(core *shardcore.Core, at shardcore.At) (decided bool) {
+// take steps the core through what the disk has told of the two logs.
+func (g *groupLogs) take(core *shardcore.Core, at shardcore.At) {
 	for i, l := range g.logs() {
 		n := l.news.take()
 		switch {
 		case n.opened != nil:
 			g.opened(l, n.opened)
 			core.Step(at, shardcore.LogOpened{Log: l.which, Tail: n.opened.tail})
-			decided = true
 		case n.openErr != nil:
 			g.openFailed(l, n.openErr)
-			decided = true
 		}
 		g.void[i] = math.MaxUint64
 		l.complete(core, at, &n, func() { l.given = min(core.Tail(l.which), g.void[i]) })
 		if n.trimmed > 0 {
 			core.Step(at, shardcore.Trimmed{Log: l.which, Base: n.trimmed})
 		}
-		l.poison(core, at, n.poisoned)
+		if n.poisoned != nil {
+			g.poisoned[i] = n.poisoned // the shard decides what ends with it
+		}
 		if n.snapshot {
 			l.saveKeys()
 		}
 		l.compactionNews(&n)
 	}
-	return decided
 }
 
 func (g *groupLogs) opened(l *keysLog, o *openedLog) {
-	l.opened, l.given, l.base, l.table = true, o.tail, o.base, o.groups
+	l.opened, l.given, l.base, l.table = true, o.tail, o.base, o.groups.Fold
 	l.commit.Store(uint64(o.tail))
-	g.claims[g.place(l.which)] = reading.NewClaims(foldTable{o.groups}, decodeGroupRecord)
+	i := g.place(l.which)
+	g.tables[i], g.claims[i] = o.groups, reading.NewClaims(foldTable{o.groups.Fold}, decodeGroupRecord)
 }
 
 func (g *groupLogs) openFailed(l *keysLog, err error) {
 	l.metrics.OpenFailures.Inc()
-	l.events.Emit(shardOpenFailed{shard: l.number, name: l.name + " (" + l.spec.Kind.String() + ")", err: err})
+	l.events.Emit(shardOpenFailed{shard: l.number, name: groupLogName(l), err: err})
+	if g.openErr == nil || !isLasting(g.openErr) {
+		g.openErr = err
+	}
+}
+
+// groupLogName is what events call one of the logs.
+func groupLogName(l *keysLog) string { return l.name + " (" + l.spec.Kind.String() + ")" }
+
+// isLasting reports whether nothing that this process does will help a log that could not be opened, or has failed.
+func isLasting(err error) bool {
 	var poisoned *disklog.PoisonedError
-	g.failed, g.lasting = err, errors.As(err, &poisoned) || isDamage(err)
-	g.begun = g.lasting
+	return errors.As(err, &poisoned) || isDamage(err)
 }
 
 func (g *groupLogs) append(e shardcore.Append) {
@@ -129,14 +138,14 @@ func (g *groupLogs) append(e shardcore.Append) {
 }
 
 func (g *groupLogs) fold(log shardcore.Log, batches []*batch.Batch) {
-	l := g.of(log)
+	i := g.place(log)
 	for _, b := range batches {
-		if err := l.table.Apply(b, nil); err != nil {
+		if err := g.tables[i].apply(b); err != nil {
 			panic("shardactor: a record of our own making: " + err.Error())
 		}
 	}
 	if n := len(batches); n > 0 {
-		g.claims[g.place(log)].Settle(batches[n-1].End())
+		g.claims[i].Settle(batches[n-1].End())
 	}
 }
 
@@ -182,92 +191,4 @@ func (g *groupLogs) end(deleted bool, done func(error)) {
 		}
 		l.endFiles(last, done)
 	}
-}
-
-// state is what the logs say of one group.
-func (g *groupLogs) state(group string) (*groupcore.State, error) {
-	prefix := groupcore.AppendKeyPrefix(nil, group)
-	s := groupcore.NewState(group)
-	for _, l := range g.logs() {
-		var err error
-		for c := (keyed.Cursor)(0); ; {
-			c = l.table.Index().Scan(c, prefix, func(e keyed.Entry) {
-				if err == nil {
-					err = s.Add(e.Key, e.Value)
-				}
-			})
-			if c.Done() {
-				break
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// foldGroups makes the table of a log of groups.
-func foldGroups(f *diskFiles, file *disklog.Log) (*openedLog, error) {
-	var fold *keyed.Fold
-	o, err := f.foldKeys(file, func(r io.Reader, base id.Offset, log keyed.Source) (*keyed.Fold, func(*batch.Batch) error, error) {
-		var err error
-		if r == nil {
-			fold = keyed.NewFold(keyed.NewIndex(f.groupOptions()), decodeGroupRecord, base)
-		} else if fold, err = keyed.Load(r, f.groupOptions(), decodeGroupRecord, log); err != nil {
-			return nil, nil, err
-		}
-		return fold, func(b *batch.Batch) error { return fold.Apply(b, nil) }, nil
-	})
-	if err != nil {
-		if fold != nil {
-			fold.Index().Close()
-		}
-		return nil, err
-	}
-	o.groups = fold
-	return o, nil
-}
-
-// groupOptions are those of the index of a log of groups: all values are short, and are kept.
-func (f *diskFiles) groupOptions() keyed.Options {
-	o := f.keysOptions()
-	o.InlineMax = keyed.DefaultInlineMax
-	return o
-}
-
-// decodeGroupRecord is the keyed.Decoder of both logs.
-func decodeGroupRecord(payload []byte, _ id.Offset, _ keyed.Lookup) (keyed.Change, error) {
-	r, err := groupcore.DecodeRecord(payload)
-	if err != nil {
-		return keyed.Change{}, err
-	}
-	switch r.Op {
-	case groupcore.Delete:
-		return keyed.Change{Kind: keyed.Delete, Key: r.Key}, nil
-	case groupcore.Moved:
-		return keyed.Change{Kind: keyed.Move, Key: r.Key, Value: r.Value, Version: r.Version}, nil
-	}
-	return keyed.Change{Kind: keyed.Put, Key: r.Key, Value: r.Value}, nil
-}
-
-// encodeGroupMove is the keyed.Encoder of both.
-func encodeGroupMove(dst []byte, e keyed.Entry) []byte {
-	return groupcore.AppendPayload(dst, groupcore.Record{Op: groupcore.Moved, Version: e.Version, Key: e.Key, Value: e.Value})
-}
-
-// foldTable is a fold as claims look at it.
-type foldTable struct{ fold *keyed.Fold }
-
-// Find implements reading.Table.
-func (t foldTable) Find(key []byte, nowMillis uint64) (reading.Live, bool) {
-	e, ok := t.fold.Index().Get(key, nowMillis, nil)
-	return reading.Live{Value: e.Value, Cold: e.Cold, Version: e.Version, Offset: e.Offset, ExpiresAtMillis: e.ExpiresAtMillis}, ok
-}
-
-// Stat implements reading.Table.
-func (t foldTable) Stat(key []byte, nowMillis uint64) (reading.Live, bool) {
-	l, ok := t.Find(key, nowMillis)
-	l.Value = nil
-	return l, ok
 }

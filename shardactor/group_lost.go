@@ -5,57 +5,36 @@ import (
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor/groupcore"
-	"github.com/felixd/felixd/storage/durable"
+	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire/id"
 )
 
-// lostTail is what the groups of a shard remember of a log that had lost its end when it was opened: where streams are not synced before they
-// are acknowledged, a power cut may take records that a group has finished, and leave its note of that. What comes at their offsets from now
-// on is new, and no group may take it for what it has finished.
-type lostTail struct {
-	known bool // end is
-	end   id.Offset
-	// groups are those whose notes reach beyond end, and that were not brought up since; never iterated.
-	groups map[string]bool
-	looked bool
-}
-
-// begins notes where the main log ends when it is opened: before anything is appended.
-func (l *lostTail) begins(log *durable.Log) {
-	if !l.known {
-		l.end, l.known = log.Tail(), true
-	}
-}
-
-// takes reports whether a group has notes beyond the end; it is to be brought up with that end, once.
-func (l *lostTail) takes(group string) bool {
-	lost := l.groups[group]
-	delete(l.groups, group)
-	return lost
-}
-
-// correctLost brings up the groups whose notes reach beyond the end of the log, as soon as the notes can be read: they write anew what they
-// know. Those for which there is no room are brought up so when somebody asks them.
+// correctLost brings up the groups whose notes reach beyond the end that the log had when it was opened, as soon as the notes can be read:
+// they write anew what they know. See groupcore.Lost.
 func (g *groups) correctLost(t *actors.Turn, shard Ref) {
-	logs := g.disk.groups
-	if g.lost.looked || !g.lost.known || g.stopped != nil || logs == nil || !logs.open() {
+	end, wanted := g.lost.Wanted()
+	if !wanted || g.stopped != nil {
 		return
 	}
-	g.lost.looked = true
-	names := logs.beyond(g.lost.end)
-	if len(names) == 0 {
-		return
+	for _, name := range g.lost.Found(g.disk.groups.beyond(end), g.settings.PerShard) { // none runs yet
+		_, _ = g.spawn(t, shard, name) // whoever asks for it is told why it can't be used
 	}
-	g.lost.groups = make(map[string]bool, len(names))
-	for _, name := range names {
-		g.lost.groups[name] = true
+}
+
+// correctedReply takes the outcome of a batch of cursors of a group, which may be one that had notes beyond the end of the log.
+type correctedReply struct {
+	Reply
+	groups *groups
+	group  string
+}
+
+// Answer implements Reply.
+func (r correctedReply) Answer(t shardcore.Token, a Answer) {
+	if a.Refusal == nil {
+		r.groups.lost.Durable(r.group)
 	}
-	for _, name := range names {
-		if g.byName[name] == nil && len(g.list) < g.settings.PerShard {
-			_, _ = g.spawn(t, shard, name) // whoever asks for it is told why it can't be used
-		}
-	}
+	r.Reply.Answer(t, a)
 }
 
 // beyond lists the groups whose notes reach beyond an offset, in the order of their names.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/felixd/felixd/shardactor/groupcore"
+	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -52,6 +54,63 @@ func TestRecordsInThePlaceOfLostOnesAreHandedOut(t *testing.T) {
 	}
 	if a := w.do(groupcore.Describe{}); a.Info.Cursor != 12 || a.Info.Owed != 0 {
 		t.Fatalf("%+v", a.Info)
+	}
+}
+
+// The sync fails by which a group's correction of its notes would have become durable: the stream takes no records in the place of the lost
+// ones, since the next process would believe the notes of them.
+func TestAStreamDoesNotGoOnWithoutTheNotesOfWhatItHasLost(t *testing.T) {
+	mem := vfs.NewMem()
+	d := newDiskWorld(t, mem)
+	h := d.streamShard("jobs")
+	written(t, h, 0, "0", "1", "2", "3", "4")
+	early := mem.Clone()
+	written(t, h, 5, "5", "6")
+	w := newWorker(t, h, "workers", 1)
+	for acked := 0; acked < 7; {
+		for _, r := range w.poll(100) {
+			w.ack(r.Offset)
+			acked++
+		}
+	}
+	poisoned := 0
+	for from := 1; from < 5; from++ {
+		image := withStreamsOf(t, mem.Clone(), early)
+		n := newDiskWorld(t, image)
+		n.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Match: inGroups, From: from, Err: syscall.EIO})
+		a := durableStream("jobs", 1, 1)
+		n.desire(a)
+		x := n.target(a.Name, 0, func(x Target) bool { return x.State == route.Local || x.Reason == ReasonPoisoned })
+		n.await("a sync fails", func() bool { return n.events.count("shard_poisoned")+n.events.count("shard_open_failed") > 0 })
+		if n.events.count("shard_open_failed") > 0 {
+			n.stop()
+			continue
+		}
+		poisoned++
+		if x.State == route.Local { // it was seen before it failed
+			if a := send(t, x.Shard, message("in the place of a lost one")); a.Refusal == nil {
+				t.Fatalf("sync %d: a record is taken at %d, of which the next process would believe that it is finished", from, a.Offset)
+			}
+		}
+		n.stop()
+
+		next := newDiskWorld(t, image.Clone())
+		h = next.streamShard("jobs")
+		written(t, h, 5, "a", "b", "c")
+		w := newWorker(t, h, "workers", 1)
+		for want := id.Offset(5); want < 8; {
+			for _, r := range w.poll(100) {
+				if r.Offset != want {
+					t.Fatalf("sync %d: %+v, want offset %d", from, r, want)
+				}
+				w.ack(r.Offset)
+				want++
+			}
+		}
+		next.stop()
+	}
+	if poisoned == 0 {
+		t.Fatal("no log failed that was open")
 	}
 }
 

@@ -81,14 +81,33 @@ func (*GroupGone) shardMessage() {}
 // Settled: there is no answer to it.
 func (*GroupGone) Settled() bool { return true }
 
-// groupRequestBytes is what a request of a group costs in a mailbox, in bytes, beside its name.
+// groupRequestBytes is what a request of a group costs in memory, in bytes, beside its names.
 const groupRequestBytes = 256
+
+// size is what a request costs wherever it waits, in bytes.
+func (m *GroupRequest) size() int {
+	n := groupRequestBytes + len(m.Group)
+	if p, poll := m.In.(*groupcore.Poll); poll {
+		n += len(p.Member)
+	}
+	return n
+}
+
+// visit is what a door is told of it.
+func (m *GroupRequest) visit() groupcore.Visit {
+	v := groupcore.Visit{Request: m, Bytes: m.size(), Group: m.Group}
+	if p, poll := m.In.(*groupcore.Poll); poll {
+		v.Poll, v.Conn, v.Wait = true, p.Conn, p.Wait
+	}
+	return v
+}
 
 // groupWrite is a batch that a group has appended to one of its logs, through its shard's core.
 type groupWrite struct {
 	request
 	group string
 	log   shardcore.Log
+	seq   uint64 // of the group's Persist
 	batch batch.Batch
 }
 

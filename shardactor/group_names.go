@@ -1,12 +1,6 @@
 package shardactor
 
-import (
-	"slices"
-
-	"github.com/felixd/felixd/shardactor/groupcore"
-	"github.com/felixd/felixd/storage/keyed"
-	"github.com/felixd/felixd/wire"
-)
+import "github.com/felixd/felixd/wire"
 
 // GroupNames asks for the names of the groups that the shard has, the first Max of them in their order. Done is called once with them, or
 // with why they can't be told; or not at all, if the shard ends first. It must not block.
@@ -30,23 +24,6 @@ func (s *Shard) groupNames(m *GroupNames) {
 	case !s.groups.disk.groups.open():
 		m.Done(nil, unavailableGroup("the groups' logs are not open; repeat the request"))
 	default:
-		m.Done(s.groups.disk.groups.names(m.Max), nil)
+		m.Done(s.groups.disk.groups.tables[0].directory.Names(m.Max), nil) // of cursors
 	}
-}
-
-// names are the first most names of groups that have a position.
-func (g *groupLogs) names(most int) []string {
-	var names []string
-	for c := (keyed.Cursor)(0); ; {
-		c = g.cursors.table.Index().Scan(c, nil, func(e keyed.Entry) {
-			if group, x, err := groupcore.DecodeEntry(e.Key, e.Value); err == nil && x.Kind == groupcore.KindPosition && !x.Deleted {
-				names = append(names, string(group))
-			}
-		})
-		if c.Done() {
-			break
-		}
-	}
-	slices.Sort(names)
-	return names[:min(len(names), most)]
 }

@@ -19,16 +19,15 @@ import (
 type GroupSettings struct {
 	// Options are a group's, but for its name.
 	Options groupcore.Options
-	// PerShard bounds the groups of one shard that are in memory at a time, and MaxWaiting the requests that wait for the shard's logs of
-	// groups to be opened.
-	PerShard   int
-	MaxWaiting int
+	// PerShard bounds the groups of one shard that are in memory at a time, and Door the requests that wait for the shard's logs of groups to
+	// be opened; its MaxWait is that of Options.
+	PerShard int
+	Door     groupcore.DoorOptions
 }
 
-// DefaultGroupSettings are the documented defaults: 4096 groups of a shard are some MiB while nobody polls them, and 1024 requests are
-// what its mailbox holds.
+// DefaultGroupSettings are the documented defaults: 4096 groups of a shard are some MiB while nobody polls them.
 func DefaultGroupSettings() GroupSettings {
-	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, MaxWaiting: 1024}
+	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, Door: groupcore.DefaultDoorOptions()}
 }
 
 // groups are the consumer groups of one shard that are in memory, in the shard's turns.
@@ -45,10 +44,10 @@ type groups struct {
 	byActor  map[string]string
 	list     []*groupChild // the same, in the order they came
 	writes   map[string]int
-	waiting  []*GroupRequest // for the logs to be opened
+	door     *groupcore.Door // where requests wait for the logs to be opened
 	next     uint64
 	stopped  *wire.Refusal // the shard ends
-	lost     lostTail
+	lost     groupcore.Lost
 }
 
 // groupChild is a group that runs.
@@ -61,7 +60,9 @@ type groupChild struct {
 }
 
 func newGroups(d *disk, s *GroupSettings, m *GroupMetrics) *groups {
-	return &groups{disk: d, settings: s, metrics: m}
+	door := s.Door
+	door.MaxWait = s.Options.MaxWait
+	return &groups{disk: d, settings: s, metrics: m, door: groupcore.NewDoor(door)}
 }
 
 // Claimed implements shardcore.Book.
@@ -81,33 +82,33 @@ func (g *groups) Void(log shardcore.Log, from id.Offset) {
 // groupRequest passes a request on to its group.
 func (s *Shard) groupRequest(t *actors.Turn, m *GroupRequest) {
 	g := s.groups
-	var logs *groupLogs
-	if g != nil {
-		logs = g.disk.needGroups()
-	}
 	switch {
 	case g == nil:
 		m.refuse(wire.Refuse(wire.CodeInvalidRequest, "the stream is ephemeral and has no groups: they take a durable stream").WithReason("ephemeral", 0))
 	case g.stopped != nil:
 		m.refuse(*g.stopped)
 	case !s.core.Serving():
-		m.refuse(*unavailableGroup("the shard does not serve right now; repeat the request"))
-	case logs.open():
-		g.pass(t, s.self, m)
-	case logs.failed != nil && logs.lasting:
-		m.refuse(wire.Refuse(wire.CodeStorage, "the groups' logs can't be used, the stream itself goes on: "+logs.failed.Error()))
-	case len(g.waiting) >= g.settings.MaxWaiting:
-		m.refuse(wire.Refuse(wire.CodeOverloaded, "too many requests wait for the groups' logs to be opened; repeat the request").WithReason(wire.ReasonPublishQueueFull, groupPause))
+		m.refuse(*notServing())
+	case len(m.Group) == 0 || len(m.Group) > groupcore.MaxGroupBytes:
+		m.refuse(wire.Refuse(wire.CodeInvalidRequest, "a group needs a name of 1 to "+strconv.Itoa(groupcore.MaxGroupBytes)+" bytes"))
 	default:
-		g.waiting = append(g.waiting, m)
-		if !logs.begun {
-			logs.start(s.opts.generation)
+		switch a := g.door.Visit(s.at(t).Mono, m.visit()); {
+		case a.In:
+			g.pass(t, s.self, m)
+		case a.Refusal != nil:
+			m.refuse(*a.Refusal)
+		case a.Open:
+			g.disk.needGroups().start(s.opts.generation)
 		}
 	}
 }
 
 // groupPause is how long a request that found no room is told to wait, in milliseconds.
 const groupPause = 50
+
+func notServing() *wire.Refusal {
+	return unavailableGroup("the shard does not serve right now; repeat the request")
+}
 
 func unavailableGroup(message string) *wire.Refusal {
 	f := wire.Refuse(wire.CodeShardUnavailable, message)
@@ -126,7 +127,7 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 		}
 	}
 	m.passed = true // before it is: the group may answer at once
-	if err := c.ref.TrySend(groupAsked{m}, groupRequestBytes); err != nil {
+	if err := c.ref.TrySend(groupAsked{m}, m.size()); err != nil {
 		m.passed = false
 		if c.ref.Alive() {
 			m.refuse(wire.Refuse(wire.CodeOverloaded, "the group's queue is full; repeat the request after a pause").WithReason(wire.ReasonPublishQueueFull, groupPause))
@@ -141,9 +142,6 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 // spawn brings a group up from what its logs say.
 func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wire.Refusal) {
 	switch {
-	case len(name) == 0 || len(name) > groupcore.MaxGroupBytes:
-		f := wire.Refuse(wire.CodeInvalidRequest, "a group needs a name of 1 to "+strconv.Itoa(groupcore.MaxGroupBytes)+" bytes")
-		return nil, &f
 	case g.writes[name] > 0:
 		return nil, unavailableGroup("the group is being brought up again; repeat the request")
 	case len(g.list) >= g.settings.PerShard:
@@ -161,9 +159,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wi
 	c := &groupChild{name: name}
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, shard: shard, metrics: g.metrics}
 	o.core.Group = name
-	if g.lost.takes(name) {
-		o.cut, o.end = true, g.lost.end
-	}
+	o.end, o.cut = g.lost.BringUp(name)
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
@@ -227,16 +223,12 @@ func (g *groups) idle(m *groupIdle) {
 
 // gone tells a group that a connection is closed. Its requests that wait for the logs are answered here.
 func (g *groups) gone(m *GroupGone) {
-	g.waiting = slices.DeleteFunc(g.waiting, func(r *GroupRequest) bool {
-		p, poll := r.In.(*groupcore.Poll)
-		theirs := poll && p.Conn == m.Conn && r.Group == m.Group
-		if theirs {
-			r.settle()
-			r.reply.Deliver(r.token, nil)
-			r.reply.Flush()
-		}
-		return theirs
-	})
+	for _, v := range g.door.Gone(m.Group, m.Conn) {
+		r := v.Request.(*GroupRequest)
+		r.settle()
+		r.reply.Deliver(r.token, nil)
+		r.reply.Flush()
+	}
 	if c := g.byName[m.Group]; c != nil {
 		c.inbox.add(groupNews{in: groupcore.Gone{Conn: m.Conn}, after: c.asked})
 	}
@@ -249,6 +241,9 @@ func (g *groups) write(m *groupWrite) shardcore.Input {
 	}
 	g.writes[m.group]++
 	m.result, m.done = nil, func() { g.written(m.group) }
+	if m.log == shardcore.LogCursors && g.lost.Standing() {
+		m.Reply = correctedReply{m.Reply, g, m.group}
+	}
 	m.write = shardcore.Write{Reply: &m.request, Log: m.log, Batch: &m.batch, Fold: true}
 	return &m.write
 }
@@ -269,37 +264,13 @@ func (g *groups) advance() {
 	}
 }
 
-// opened passes on what waited for the logs, or refuses it.
-func (g *groups) opened(t *actors.Turn, shard Ref) {
-	g.correctLost(t, shard)
-	logs := g.disk.groups
-	if logs == nil || len(g.waiting) == 0 || !logs.open() && logs.failed == nil {
-		return
-	}
-	list := g.waiting
-	g.waiting = nil
-	for _, m := range list {
-		switch {
-		case g.stopped != nil:
-			m.refuse(*g.stopped)
-		case logs.open():
-			g.pass(t, shard, m)
-		default:
-			m.refuse(wire.Refuse(wire.CodeStorage, "the groups' logs can't be opened, the stream itself goes on: "+logs.failed.Error()).WithRetry(wire.RetryRetry))
-		}
-	}
-}
-
 // stop ends all groups, with the shard: polls that wait are answered, and what comes from now on is refused.
 func (g *groups) stop(f wire.Refusal) {
 	if g.stopped != nil {
 		return
 	}
 	g.stopped = &f
-	for _, m := range g.waiting {
-		m.refuse(f)
-	}
-	g.waiting = nil
+	refuseVisits(g.door.Close(), f)
 	for _, c := range g.list {
 		c.inbox.tell(groupcore.Stop{Refusal: &f})
 	}
@@ -326,7 +297,7 @@ func (s *Shard) stopGroups() {
 // trimmed shows groups where the log begins.
 func (g *groups) trimmed(log *durable.Log) {
 	if log != nil {
-		g.lost.begins(log)
+		g.lost.Begins(log.Tail())
 		oldest, _ := log.Bounds()
 		g.ends.base.Store(uint64(oldest))
 	}

@@ -56,7 +56,7 @@ func (w *worker) ask(in groupcore.Input) any {
 	select {
 	case a := <-w.out:
 		return a
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatalf("%T was not answered", in)
 	}
 	return nil
@@ -155,7 +155,7 @@ func TestAPollThatWaitsIsWokenByAPublish(t *testing.T) {
 		if list, ok := a.([]groupcore.Handed); !ok || len(list) != 1 {
 			t.Fatalf("%+v", a)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("it was not woken")
 	}
 }
@@ -239,7 +239,7 @@ func TestTheNamesOfGroupsAreThoseThatHaveAPosition(t *testing.T) {
 		select {
 		case list := <-told:
 			return list
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("not told")
 		}
 		return nil

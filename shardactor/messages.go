@@ -180,7 +180,7 @@ func Size(m Message) int {
 	case *CacheDeleteIf:
 		return reading.RecordSize(reading.OpDelete, len(m.Key), 0) + batch.Overhead
 	case *GroupRequest:
-		return len(m.Group) + groupRequestBytes
+		return m.size()
 	case *GroupNames:
 		return groupRequestBytes
 	case *GroupGone:

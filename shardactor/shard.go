@@ -133,6 +133,7 @@ func (s *Shard) wake(t *actors.Turn, at shardcore.At) {
 		s.coreWake = time.Time{}
 		s.core.Step(at, shardcore.Wake{})
 	}
+	s.groupsWake(at)
 }
 
 // work has the logs worked on, until they need no more for now. The effects of what that steps are performed before it is asked again, since
@@ -150,7 +151,7 @@ func (s *Shard) work(t *actors.Turn) {
 // rearm arms the one timer for the earliest of the deadlines. An actor re-arms only to an earlier moment; a wake that
 // comes too early finds nothing due and arms again.
 func (s *Shard) rearm(t *actors.Turn) {
-	next := sooner(sooner(s.coreWake, s.workAt), s.log.reopenAt())
+	next := sooner(sooner(s.coreWake, s.workAt), sooner(s.log.reopenAt(), s.groupsWakeAt()))
 	if !next.IsZero() {
 		t.ArmWake(next)
 	}
@@ -219,8 +220,7 @@ func (s *Shard) translate(t *actors.Turn, m any, at shardcore.At) shardcore.Inpu
 		s.log.take(s.core, at)
 		s.judgeAgain(at)
 		if s.groups != nil {
-			s.groups.trimmed(s.log.(*disk).log)
-			s.groups.opened(t, s.self)
+			s.groupsLook(t)
 		}
 		return nil
 	case *GroupRequest:

@@ -58,3 +58,14 @@ func BenchmarkEncodeCacheValue(b *testing.B) {
 		AppendJSONFrame(buf, m)
 	}
 }
+
+func BenchmarkDecodeCacheValue(b *testing.B) {
+	text := AppendJSON(nil, &CacheValue{TenantID: "t1", Namespace: "default", Cache: "primary", Key: "demo-key", Value: Some(bytes.Repeat([]byte("v"), 256)),
+		RequestID: Some(uint64(2)), Version: Some(uint64(1234))})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := DecodeJSON(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -51,8 +51,19 @@ func (e *UnknownTypeError) Answer() *Unsupported {
 //
 // Unknown members are skipped. Of a member given twice the last one counts; type, lists of objects, and the objects of
 // shard_inspect_info and subscriptions_list may come once. What is allocated is bounded by twice the payload and 64 KiB.
-func DecodeJSON(payload []byte) (Message, error) {
-	typ, err := messageType(payload)
+func DecodeJSON(payload []byte) (Message, error) { return new(Decoder).DecodeJSON(payload) }
+
+// Decoder is DecodeJSON for the messages of one stream: it keeps what every call needs, and the names of the last message,
+// which most likely are those of the next one too. That is less than 1 KiB. The zero value is ready; it is not safe for
+// concurrent use.
+type Decoder struct {
+	fields fields
+	names  [3]string // see fields.names
+}
+
+// DecodeJSON is the function of this name. The message owns all its bytes: nothing of payload is kept.
+func (d *Decoder) DecodeJSON(payload []byte) (Message, error) {
+	typ, behind, err := messageType(payload)
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +71,14 @@ func DecodeJSON(payload []byte) (Message, error) {
 	if m == nil {
 		return nil, unknownType(payload)
 	}
-	f := fields{pass: reading, scanner: scanner{in: payload, typ: m.MessageType()}, level: level{top: true}}
+	f := &d.fields
+	defer d.forget()
+	*f = fields{pass: reading, known: &d.names, scanner: scanner{in: payload, pos: behind, typ: m.MessageType()}, level: level{top: true}}
+	if behind > 0 {
+		f.begun, f.types = true, 1
+	}
 	for f.member() {
-		m.fields(&f)
+		m.fields(f)
 	}
 	if f.err == nil && (f.peek() != 0 || f.pos < len(f.in)) {
 		f.field = ""
@@ -74,21 +90,24 @@ func DecodeJSON(payload []byte) (Message, error) {
 	return m, nil
 }
 
-// messageType returns the type of a message, borrowed. Nearly every sender puts it first, where it costs no extra
-// walk.
-func messageType(payload []byte) ([]byte, error) {
+// forget lets go of the payload.
+func (d *Decoder) forget() { d.fields = fields{} }
+
+// messageType returns the type of a message, borrowed, and the position behind it when it is the first member, else 0.
+// Nearly every sender puts it first, where it costs no extra walk.
+func messageType(payload []byte) (typ []byte, behind int, err error) {
 	if !utf8.Valid(payload) {
-		return nil, &JSONError{What: "not valid UTF-8"}
+		return nil, 0, &JSONError{What: "not valid UTF-8"}
 	}
 	s := scanner{in: payload}
 	if s.accept('{') && string(s.key()) == "type" {
 		s.field = "type"
 		if typ := s.text(MaxTypeBytes); s.err == nil {
-			return typ, nil
+			return typ, s.pos, nil
 		}
 	}
-	typ, _, err := PeekJSON(payload)
-	return []byte(typ), err
+	peeked, _, err := PeekJSON(payload)
+	return []byte(peeked), 0, err
 }
 
 // unknownType builds the error for a type that nobody knows; mistakes in the rest of the text come first.

@@ -4,9 +4,13 @@ package wire
 // members once, in wire order, with their kind and whether they are required. The same method serves three passes:
 //
 //	writing   each call appends its member
-//	reading   called once per member of the text; the call with that name takes the value
+//	reading   called until the text has no more members; the call with a member's name takes its value
 //	checking  called once at the end of the text; calls for required members that never came are mistakes
 //	asking    the call for request_id hands out its value, see RequestIDOf
+//
+// While reading, a call that finds no member waiting moves on to the next one: from senders that keep to the order of the
+// wire a message is read in one round. A member that was reached in the midst of a round is offered to all calls in
+// another one.
 //
 // A member given twice: the last one wins, except where the doc of its kind says that it may come once. A member nobody
 // takes is skipped. fields must not escape to the heap while writing, so messages call these methods directly and never
@@ -15,6 +19,7 @@ type fields struct {
 	scanner
 	level
 	pass      pass
+	known     *[3]string  // reading: the last values of names; nil where none are kept
 	out       []byte      // writing: the text so far
 	requestID Opt[uint64] // asking: what was found
 }
@@ -32,7 +37,9 @@ const (
 type level struct {
 	name    []byte // member whose value is next, borrowed
 	waiting bool   // a value is next and nobody took it yet
+	late    bool   // calls of this round came before it was reached
 	begun   bool   // the opening brace is behind us
+	over    bool   // so is the closing one
 	top     bool   // the message itself, where type is taken already
 	again   bool   // the member being read was there before
 	types   int    // how often a top-level type came
@@ -58,35 +65,43 @@ func writeObject(dst []byte, typ string) fields {
 // close ends the message and returns the text.
 func (f *fields) close() []byte { return append(f.out, '}') }
 
-// member moves to the next member of the object being read and reports whether the fields method is to be called
-// again: once per member, and once more at the end of the object for the required ones.
+// member moves to the next member of the object being read, unless one waits that not all calls have seen, and reports
+// whether the fields method is to be called again: as long as there are members, and once more at the end of the object
+// for the required ones.
 func (f *fields) member() bool {
 	if f.pass == checking {
 		f.pass = reading
 		return false
 	}
-	if f.waiting {
+	if f.waiting && !f.late {
 		f.waiting = false
 		f.scanner.skip()
 	}
-	f.field = ""
-	f.index = 0
-	if f.err == nil && f.endOfObject() {
+	f.index, f.late = 0, false
+	if f.err == nil && !f.waiting && !f.next() {
 		f.pass = checking
-		return true
 	}
-	if f.err != nil {
+	return f.err == nil
+}
+
+// next moves to the next member; false at the end of the object, and after a mistake.
+func (f *fields) next() bool {
+	if f.over || f.err != nil {
+		return false
+	}
+	f.field = ""
+	if f.over = f.endOfObject(); f.over || f.err != nil {
 		return false
 	}
 	f.name = f.key()
-	f.waiting = f.err == nil
 	if f.top && string(f.name) == "type" {
 		if f.types++; f.types > 1 {
 			f.field = "type"
 			f.fail("given twice, which leaves open what the message is")
 		}
 	}
-	return f.err == nil
+	f.waiting = f.err == nil
+	return f.waiting
 }
 
 // endOfObject consumes the opening brace or the comma in front of the next member, or the closing brace.
@@ -122,7 +137,13 @@ func (f *fields) at(name string, need required) bool {
 		}
 		return false
 	}
-	if !f.waiting || string(f.name) != name {
+	if !f.waiting {
+		f.late = bit > 1
+		if !f.next() {
+			return false
+		}
+	}
+	if string(f.name) != name {
 		return false
 	}
 	f.waiting = false

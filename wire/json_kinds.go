@@ -198,7 +198,27 @@ func appendPayloads(dst []byte, r Region) []byte {
 
 // names T,N and one more name.
 func (f *fields) names(tenant, namespace *string, third string, v *string) {
-	f.str("tenant_id", MaxNameBytes, tenant)
-	f.str("namespace", MaxNameBytes, namespace)
-	f.str(third, MaxNameBytes, v)
+	f.name3(0, "tenant_id", tenant)
+	f.name3(1, "namespace", namespace)
+	f.name3(2, third, v)
+}
+
+// name3 is the i-th of three names. One that is that of the last message shares its memory.
+func (f *fields) name3(i int, name string, v *string) {
+	switch {
+	case !f.at(name, must):
+	case f.pass == writing:
+		f.put(name)
+		f.out = appendString(f.out, *v)
+	default:
+		text := f.text(MaxNameBytes)
+		if f.known == nil {
+			*v = string(text)
+			return
+		}
+		if f.known[i] != string(text) {
+			f.known[i] = string(text)
+		}
+		*v = f.known[i]
+	}
 }

@@ -1,9 +1,13 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -141,6 +145,74 @@ func TestDecodedMessagesOwnTheirBytes(t *testing.T) {
 			t.Errorf("%s became %s when its payload was reused", v.Text, got)
 		}
 	}
+}
+
+// A decoder shares the names of a message with the next one, never with what it read them from.
+func TestMessagesOfADecoderOwnTheirBytesAndShareTheirNames(t *testing.T) {
+	var d Decoder
+	var all []*CacheGet
+	text := []byte(`{"type":"cache_get","tenant_id":"t1","namespace":"n1","cache":"c1","key":"k1"}`)
+	for range 2 {
+		for _, name := range []string{"c1", "c1", "c2"} {
+			payload := bytes.ReplaceAll(text, []byte(`"c1"`), []byte(`"`+name+`"`))
+			m, err := d.DecodeJSON(payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, m.(*CacheGet))
+			clear(payload)
+		}
+	}
+	for i, m := range all {
+		if want := (CacheGet{TenantID: "t1", Namespace: "n1", Cache: []string{"c1", "c1", "c2"}[i%3], Key: "k1"}); *m != want {
+			t.Errorf("message %d is %+v, want %+v", i, *m, want)
+		}
+	}
+	payload := slices.Clone(text)
+	if n := testing.AllocsPerRun(100, func() { _, _ = d.DecodeJSON(payload) }); n > 2 {
+		t.Errorf("%v allocations, 2 are allowed: message and key", n)
+	}
+}
+
+// Members come in any order, and those that nobody knows stand anywhere: the message is the same.
+func TestMembersInAnyOrderAreTheSameMessage(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, v := range loadVectors(t).JSON {
+		want, err := DecodeJSON([]byte(v.Text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		members := membersOf(t, v.Text)
+		for range 10 {
+			random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+			at := random.IntN(len(members) + 1)
+			text := "{" + strings.Join(slices.Insert(slices.Clone(members), at, `"nobody knows":[{}]`), ",") + "}"
+			if m, err := DecodeJSON([]byte(text)); err != nil || !reflect.DeepEqual(m, want) {
+				t.Errorf("%s: %+v, %v; want %+v", text, m, err, want)
+			}
+		}
+	}
+}
+
+// membersOf cuts an object into its members.
+func membersOf(t *testing.T, text string) (members []string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(text))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, fmt.Sprintf("%q:%s", name, value))
+	}
+	return members
 }
 
 func TestEveryCutOfEveryMessageIsRefused(t *testing.T) {

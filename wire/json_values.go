@@ -97,7 +97,11 @@ func (s *scanner) string(limit int) string {
 
 // appendBase64 consumes a base64 string and appends its bytes to dst.
 func (s *scanner) appendBase64(dst []byte) []byte {
-	text := s.text(unlimited)
+	return s.decodeBase64(dst, s.text(unlimited))
+}
+
+// decodeBase64 appends the bytes of base64 to dst, or fails.
+func (s *scanner) decodeBase64(dst, text []byte) []byte {
 	if s.err != nil {
 		return dst
 	}
@@ -113,15 +117,13 @@ func (s *scanner) appendBase64(dst []byte) []byte {
 	return out
 }
 
-// bytes consumes a base64 string and returns its bytes, never nil.
+// bytes consumes a base64 string and returns its bytes, never nil, in a buffer that is allocated once.
 func (s *scanner) bytes() []byte {
-	start := s.pos
-	raw, _ := s.raw() // for its length: the buffer is allocated once
+	text := s.text(unlimited)
 	if s.err != nil {
 		return nil
 	}
-	s.pos = start
-	return s.appendBase64(make([]byte, 0, base64.StdEncoding.DecodedLen(len(raw))))
+	return s.decodeBase64(make([]byte, 0, base64.StdEncoding.DecodedLen(len(text))), text)
 }
 
 // skip consumes one value of any kind, checking its syntax. It nests no deeper than MaxJSONDepth.

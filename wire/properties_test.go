@@ -102,6 +102,7 @@ func checkJSON(t *testing.T, payload []byte) {
 	t.Helper()
 	typ, requestID, peekErr := PeekJSON(payload)
 	m, err := DecodeJSON(payload)
+	checkDecoder(t, payload, m, err)
 	if err != nil {
 		checkTyped(t, err)
 		var unknown *UnknownTypeError
@@ -121,6 +122,24 @@ func checkJSON(t *testing.T, payload []byte) {
 	again, err := DecodeJSON(text)
 	if err != nil || !reflect.DeepEqual(m, again) || !json.Valid(text) {
 		t.Fatalf("%q comes back as %q, %v", payload, text, err)
+	}
+}
+
+// checkDecoder decodes with a Decoder that has seen something else, and the same, before.
+func checkDecoder(t *testing.T, payload []byte, m Message, err error) {
+	t.Helper()
+	var d Decoder
+	if _, err := d.DecodeJSON([]byte(`{"type":"cache_get","tenant_id":"t","namespace":"n","cache":"c","key":"k"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		again, againErr := d.DecodeJSON(payload)
+		if !reflect.DeepEqual(again, m) || (err == nil) != (againErr == nil) || err != nil && againErr.Error() != err.Error() {
+			t.Fatalf("%q: %+v, %v; a decoder that is used again gives %+v, %v", payload, m, err, again, againErr)
+		}
+	}
+	if !reflect.ValueOf(d.fields).IsZero() {
+		t.Fatalf("%q: the decoder keeps %+v", payload, d.fields)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/felixd/felixd/client/testbroker"
@@ -66,7 +67,7 @@ func (p *controlPlane) serve(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && !one:
 		p.list(w, r, collection)
 	case strings.HasSuffix(rest, "/groups") && p.records[strings.TrimSuffix(rest, "/groups")] != nil:
-		answer(w, http.StatusOK, `{"items":[{"group":"billing"},{"group":"two words"}]}`)
+		answer(w, http.StatusOK, `{"items":[{"group":"billing"},{"group":"two words"},{"group":"\u001b[2Jgone"}]}`)
 	case p.records[rest] == nil:
 		answer(w, http.StatusNotFound, fmt.Sprintf(`{"code":"not_found","message":"%s does not exist"}`, name))
 	case r.Method == http.MethodDelete:
@@ -170,8 +171,8 @@ func TestGroupsOfAStreamAreListed(t *testing.T) {
 	b := newBroker(t)
 	c := newCLI(t).at(b, newControlPlane(t, b).URL)
 	c.run(exitOK, "stream", "create", "jobs", "--durable")
-	wantText(t, c.run(exitOK, "group", "ls", "jobs"), `{"items":[{"group":"billing"},{"group":"two words"}]}`+"\n")
-	wantContains(t, c.onTerminal().run(exitOK, "group", "ls", "jobs"), "GROUP", "billing", "two words")
+	wantText(t, c.run(exitOK, "group", "ls", "jobs"), `{"items":[{"group":"billing"},{"group":"two words"},{"group":"\u001b[2Jgone"}]}`+"\n")
+	wantContains(t, c.onTerminal().run(exitOK, "group", "ls", "jobs"), "GROUP", "billing", "two words", `\x1b[2Jgone`)
 	c.run(exitNotFound, "group", "ls", "none")
 	wantContains(t, c.run(exitOK, "__complete", "group", "ls", ""), "jobs\n")
 }
@@ -248,6 +249,10 @@ func TestVersionIsPrinted(t *testing.T) {
 }
 
 func TestProgressShowsOnlyAfterTwoSecondsAndCleansUp(t *testing.T) {
+	synctest.Test(t, testProgress) // two seconds of its clock
+}
+
+func testProgress(t *testing.T) {
 	c := newCLI(t)
 	a := &app{sys: c.sys}
 	a.progress(func() string { return "nobody looks" })()
@@ -255,6 +260,9 @@ func TestProgressShowsOnlyAfterTwoSecondsAndCleansUp(t *testing.T) {
 	a.progress(func() string { return "too quick" })()
 	wantText(t, c.stderr.String(), "")
 	stop := a.progress(func() string { return "working" })
+	<-time.After(progressAfter - 1)
+	synctest.Wait()
+	wantText(t, c.stderr.String(), "")
 	c.stderr.await(t, "working (2s)")
 	stop()
 	stop()

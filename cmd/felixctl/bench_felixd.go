@@ -21,12 +21,12 @@ import (
 
 const (
 	// felixdStartTime is how long a felixd may take until it is ready, and felixdStopTime how long until it has ended.
-	felixdStartTime = 15 * time.Second
-	felixdStopTime  = 15 * time.Second
+	felixdStartTime = time.Minute
+	felixdStopTime  = time.Minute
 	// felixdReady begins the line with which it says so.
 	felixdReady = "ready in "
 	// createPatience is how long a broker may take to learn of a stream, and createPause when it is asked again.
-	createPatience = 10 * time.Second
+	createPatience = time.Minute
 	createPause    = 50 * time.Millisecond
 )
 

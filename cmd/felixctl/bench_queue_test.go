@@ -7,7 +7,7 @@ import (
 
 func TestQueueIsMeasuredBesidePublishesToTheSameBroker(t *testing.T) {
 	c := newCLI(t).at(newBroker(t), "https://127.0.0.1:1")
-	s := study(t, c.measured("queue", "orders", "--payload", "64", "--rate", "200"))
+	s := study(t, c.measured("queue", "orders", "--payload", "64", "--rate", "200", "--in-flight", "2"))
 	var cases []string
 	for _, one := range s.Reports[0].Cases {
 		cases = append(cases, one.Label)

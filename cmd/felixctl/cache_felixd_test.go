@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,9 +13,9 @@ import (
 // felixdOf builds felixd and starts it with data in the folder of a felixctl. stop ends it.
 func felixdOf(t *testing.T, c *cli) (start func() (stop func())) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "felixd")
-	if out, err := exec.Command("go", "build", "-o", program, "../felixd").CombinedOutput(); err != nil {
-		t.Fatalf("build felixd: %v\n%s", err, out)
+	program, err := buildFelixd()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return func() func() {
 		own := &ownFelixd{ended: make(chan struct{})}

@@ -168,9 +168,9 @@ func TestStreamOffsetsShowWhatEachShardHolds(t *testing.T) {
 	b.Append("default/wide", 1, testbroker.Region("a", "b", "c"))
 	b.Trim("default/wide", 1, 2)
 	c := newCLI(t).at(b, "")
-	wantText(t, c.run(exitOK, "stream", "offsets", "wide"), `{"namespace":"default","stream":"wide","shards":[{"shard":0,"oldest":0,"next":0},`+
-		`{"shard":1,"oldest":2,"next":3},{"shard":2,"oldest":0,"next":0},{"shard":3,"oldest":0,"next":0}]}`+"\n")
-	wantText(t, c.onTerminal().run(exitOK, "stream", "offsets", "orders"), "SHARD  OLDEST  NEXT\n0      0       0\n")
+	wantText(t, c.run(exitOK, "stream", "offsets", "wide"), `{"namespace":"default","stream":"wide","shards":[{"shard":0,"oldest":0,"tail":0},`+
+		`{"shard":1,"oldest":2,"tail":3},{"shard":2,"oldest":0,"tail":0},{"shard":3,"oldest":0,"tail":0}]}`+"\n")
+	wantText(t, c.onTerminal().run(exitOK, "stream", "offsets", "orders"), "SHARD  OLDEST  TAIL\n0      0       0\n")
 }
 
 func TestInMemoryStreamsRefuseWhatNeedsALog(t *testing.T) {

@@ -19,7 +19,8 @@ func (a *app) groupCommand() *cobra.Command {
 back, or given up. A group has a position of its own on each shard, so several groups of a stream do not see each other.
 
 The first poll creates a group, at the oldest record there is; seek --if-new chooses another place. ls asks the control
-plane for the names; everything else asks the brokers.
+plane for the names; everything else asks the brokers. Any text of 1 to 255 bytes is a name, so a typing error is a group of its
+own; one with / * or : cannot be named alone in a permission.
 
 An OFFSET is a number, or SHARD/OFFSET as poll and dead-letters show it. A number alone needs --shard where the stream has
 several shards.`

@@ -11,7 +11,7 @@ import (
 type groupShard struct {
 	Shard       uint32  `json:"shard"`
 	Committed   *uint64 `json:"committed,omitempty"` // all below is finished; absent: no position yet
-	Tail        uint64  `json:"tail"`                // offset of the next record
+	Tail        uint64  `json:"tail"`                // the offset that the next record gets
 	Lag         uint64  `json:"lag"`
 	InFlight    uint64  `json:"in_flight"`
 	Owed        uint64  `json:"owed"`
@@ -33,7 +33,7 @@ func (a *app) groupInfoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info STREAM GROUP",
 		Short: "Show how far a group is on each shard",
-		Long: `Show how far a group is: COMMITTED is the offset below which everything is finished, TAIL that of the next record, LAG what
+		Long: `Show how far a group is: COMMITTED is the offset below which everything is finished, TAIL the one that the next record gets, LAG what
 is between, IN FLIGHT what is claimed now, OWED what is to be handed out again, DEAD what was given up.
 
 A group without a position has finished nothing yet, or nobody has ever polled it: that looks the same, and is a success.`,

@@ -33,7 +33,7 @@ func (a *app) groupLsCommand() *cobra.Command {
 				if err := json.Unmarshal(item, &g); err != nil {
 					return fmt.Errorf("%s: the control plane sent a record that does not decode: %w", op, err)
 				}
-				rows[i] = []string{g.Group}
+				rows[i] = []string{escape([]byte(g.Group))} // any text is a name
 			}
 			return a.table([]string{"GROUP"}, rows)
 		}),

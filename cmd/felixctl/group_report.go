@@ -11,9 +11,8 @@ import (
 // rateTime is the shortest time over which a rate is taken.
 const rateTime = time.Second
 
-// progress is the line for people. One goroutine calls it.
-func (w *worker) progress(s client.ConsumerStats) string {
-	now := time.Now()
+// progress is the line for people at a time. One goroutine calls it.
+func (w *worker) progress(now time.Time, s client.ConsumerStats) string {
 	if d := now.Sub(w.sampled); d >= rateTime {
 		w.rate = float64(s.Acked-w.acked) / d.Seconds()
 		w.sampled, w.acked = now, s.Acked
@@ -36,14 +35,12 @@ func (a *app) clearLine() string {
 	return ""
 }
 
-// tell takes what the consumer reports. What commands came to is in few words, and nothing if it was planned, or has a line in JSON.
+// tell takes what the consumer reports. What commands came to has been told, and what ends the work is the error of this command: neither is
+// told twice.
 func (w *worker) tell(m *client.Message, err error) {
 	var e *execution
 	switch {
-	case errors.As(err, &e):
-		if e.outcome != postponed {
-			w.say("%v", e)
-		}
+	case m == nil && w.ends(err), errors.As(err, &e):
 	case w.app.flags.json:
 		line := troubleLine{Event: "trouble", groupName: w.group, Error: err.Error()}
 		if m != nil {
@@ -55,6 +52,13 @@ func (w *worker) tell(m *client.Message, err error) {
 	default:
 		w.say("%v", err)
 	}
+}
+
+// ends reports whether the consumer has ended by itself because of err. It is asked by goroutines that a consumer starts last, so that the
+// wait is short.
+func (w *worker) ends(err error) bool {
+	<-w.joined
+	return w.consumer != nil && errors.Is(w.consumer.Err(), err)
 }
 
 // troubleLine is something that went wrong and is tried again, or a settlement that was refused, in JSON.
@@ -77,7 +81,11 @@ type workedLine struct {
 	Error    string  `json:"error,omitempty"`
 }
 
+// print tells what a command came to: people in few words, and nothing if it was planned.
 func (w *worker) print(e *execution) error {
+	if e.outcome != succeeded && e.outcome != postponed {
+		w.say("%v", e)
+	}
 	if !w.app.flags.json {
 		return nil
 	}

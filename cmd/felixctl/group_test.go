@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/felixd/felixd/client"
@@ -67,10 +68,11 @@ func TestMemberTakesBackWhatItHadClaimed(t *testing.T) {
 }
 
 func TestPollWaitsForARecord(t *testing.T) {
+	t.Parallel()
 	for _, stream := range []string{"orders", "wide"} { // one shard, and several, of which the last has it
 		b := newBroker(t)
 		c := newCLI(t).at(b, "")
-		_, wait := c.start("group", "poll", stream, "g", "--wait", "15s", "--ack")
+		_, wait := c.start("group", "poll", stream, "g", "--wait", "60s", "--ack")
 		shard := map[string]uint32{"orders": 0, "wide": 3}[stream]
 		b.Append("default/"+stream, shard, testbroker.Region("late"))
 		if code := wait(); code != exitOK {
@@ -85,14 +87,15 @@ func TestPollWaitsForARecord(t *testing.T) {
 
 func TestInterruptedPollIsASuccess(t *testing.T) {
 	asked := make(chan struct{})
+	once := sync.OnceFunc(func() { close(asked) })
 	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"default/orders": 1}, Durable: true, OnFrame: func(_ *testbroker.Stream, f testbroker.Frame) bool {
 		if m, ok := f.Message().(*wire.GroupPoll); ok && m.WaitMillis > 0 {
-			close(asked)
+			once()
 		}
 		return false
 	}})
 	c := newCLI(t).at(b, "")
-	stop, _ := c.start("group", "poll", "orders", "g", "--wait", "15s")
+	stop, _ := c.start("group", "poll", "orders", "g", "--wait", "60s")
 	<-asked
 	if code := stop(); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, c.stderr)

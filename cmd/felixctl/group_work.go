@@ -73,7 +73,7 @@ standard error.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "end a command after so long, which is a failure; 0 for never")
 	flags.DurationVar(&f.retryDelay, "retry-delay", time.Second, "first pause of a record that failed")
 	flags.DurationVar(&f.stopTimeout, "stop-timeout", client.DefaultStopTimeout, "how long running commands have when this one is interrupted")
-	flags.DurationVar(&f.idle, "idle", 0, "end, which is a success, when there was nothing to do for so long; 0 for never")
+	flags.DurationVar(&f.idle, "idle", 0, "end, which is a success, when no shard had anything to do for so long; 0 for never")
 	flags.StringVar(&f.member, "member", "", "claim under this name, which nobody else has at the same time, and take back what was claimed under it before")
 	return cmd
 }
@@ -114,11 +114,12 @@ func (a *app) work(ctx context.Context, b broker, g groupName, f workFlags) erro
 		RetryDelay: f.delayOf, StopTimeout: f.stopTimeout, OnError: w.tell,
 	})
 	stop()
+	w.join(c)
 	if err != nil {
 		return interruptionIsFine(ctx, err)
 	}
 	a.note("working on %s, %s at a time", g.text(), plural(f.concurrency, "command"))
-	stop = a.progress(func() string { return w.progress(c.Stats()) })
+	stop = a.progress(func() string { return w.progress(time.Now(), c.Stats()) })
 	w.until(ctx, b, c)
 	if n := c.Stats().Running; n > 0 && ctx.Err() != nil {
 		w.say("stopping: %s still running; interrupt again to end what runs", plural(n, "command"))

@@ -21,6 +21,9 @@ type worker struct {
 	broken  chan struct{}  // closed when commands cannot be run
 	ended   sync.WaitGroup // commands
 
+	joined   chan struct{}    // closed when consumer is set
+	consumer *client.Consumer // nil if none came to be
+
 	mu      sync.Mutex
 	why     error // with broken
 	counts  map[outcome]uint64
@@ -31,10 +34,16 @@ type worker struct {
 }
 
 func newWorker(a *app, g groupName, f workFlags) *worker {
-	w := &worker{app: a, group: g, flags: f, broken: make(chan struct{}), counts: make(map[outcome]uint64), began: time.Now()}
+	w := &worker{app: a, group: g, flags: f, broken: make(chan struct{}), joined: make(chan struct{}), counts: make(map[outcome]uint64), began: time.Now()}
 	w.killing, w.kill = context.WithCancel(context.Background())
 	w.sampled = w.began
 	return w
+}
+
+// join says which consumer hands out the records, nil if there is none.
+func (w *worker) join(c *client.Consumer) {
+	w.consumer = c
+	close(w.joined)
 }
 
 // watchInterrupts ends commands at the second interrupt; the first is the end of the context. The third ends this process. The
@@ -101,20 +110,38 @@ func (w *worker) until(ctx context.Context, b broker, c *client.Consumer) {
 	}
 }
 
-// askTimeout is how long a broker has to show that it is there.
+// askTimeout is how long the broker of a shard has to show that it is there.
 const askTimeout = 5 * time.Second
 
-// askWhetherThere tells a group that has nothing to do from a broker that is gone: nil when the broker answers, if only with a refusal that
-// lasts.
+// askWhetherThere tells a group that has nothing to do from one whose broker is gone, on any shard: nil when for each of them somebody
+// answers, if only with a refusal that lasts.
 func (w *worker) askWhetherThere(ctx context.Context, b broker) error {
+	asking, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	shards, err := b.StreamShards(asking, w.group.Namespace, w.group.Stream)
+	if refusedForGood(err) {
+		return nil
+	}
+	for shard := uint32(0); err == nil && shard < shards.Count; shard++ {
+		err = w.askShard(ctx, b, shard)
+	}
+	return err
+}
+
+func (w *worker) askShard(ctx context.Context, b broker, shard uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	_, err := b.GroupDescribe(ctx, w.group.Namespace, w.group.Stream, 0, w.group.Group)
-	var refused *client.BrokerError
-	if errors.As(err, &refused) && !client.Retryable(err) {
+	_, err := b.GroupDescribe(ctx, w.group.Namespace, w.group.Stream, shard, w.group.Group)
+	if refusedForGood(err) {
 		return nil
 	}
 	return err
+}
+
+// refusedForGood reports whether a broker is there and says no.
+func refusedForGood(err error) bool {
+	var refused *client.BrokerError
+	return errors.As(err, &refused) && !client.Retryable(err)
 }
 
 // handle runs the command for one record. It is the handler of the consumer.

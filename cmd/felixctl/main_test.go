@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,10 +18,32 @@ import (
 	"github.com/felixd/felixd/client/testbroker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if felixdFolder != "" {
+			_ = os.RemoveAll(felixdFolder)
+		}
+		os.Exit(code)
+	}))
+}
+
+// felixdFolder is where buildFelixd puts the program, once somebody has called it.
+var felixdFolder string
+
+// buildFelixd builds felixd from this source, once for all tests.
+var buildFelixd = sync.OnceValues(func() (program string, err error) {
+	if felixdFolder, err = os.MkdirTemp("", "felixctl-test"); err != nil {
+		return "", err
+	}
+	program = filepath.Join(felixdFolder, "felixd")
+	if out, err := exec.Command("go", "build", "-o", program, "../felixd").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build felixd: %w\n%s", err, out)
+	}
+	return program, nil
+})
 
 // patience is how long a test waits for something that should happen at once.
-const patience = 20 * time.Second
+const patience = 60 * time.Second
 
 // output is standard output or error: written by the command while the test looks on.
 type output struct {

@@ -11,15 +11,15 @@ import (
 type shardOffsets struct {
 	Shard  uint32 `json:"shard"`
 	Oldest uint64 `json:"oldest"` // first offset kept
-	Next   uint64 `json:"next"`   // that of the next record
+	Tail   uint64 `json:"tail"`   // that of the next record
 }
 
 func (a *app) streamOffsetsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "offsets NAME",
 		Short: "Show which offsets each shard of a durable stream holds",
-		Long: `Ask the broker for the oldest offset that each shard of a durable stream keeps, and for the one that its next record gets:
-what --from takes, and what --if-offset takes.`,
+		Long: `Ask the broker for the oldest offset that each shard of a durable stream keeps, and for its tail, the
+offset that its next record gets: what --from takes, and what --if-offset takes.`,
 		Example: `  felixctl stream offsets orders`,
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
@@ -44,9 +44,9 @@ func (a *app) offsets(ctx context.Context, b broker, stream string) error {
 	}
 	rows := make([][]string, len(all))
 	for i, s := range all {
-		rows[i] = []string{fmt.Sprint(s.Shard), fmt.Sprint(s.Oldest), fmt.Sprint(s.Next)}
+		rows[i] = []string{fmt.Sprint(s.Shard), fmt.Sprint(s.Oldest), fmt.Sprint(s.Tail)}
 	}
-	return a.table([]string{"SHARD", "OLDEST", "NEXT"}, rows)
+	return a.table([]string{"SHARD", "OLDEST", "TAIL"}, rows)
 }
 
 func offsetsOf(ctx context.Context, b broker, stream string) ([]shardOffsets, error) {
@@ -56,11 +56,11 @@ func offsetsOf(ctx context.Context, b broker, stream string) ([]shardOffsets, er
 	}
 	all := make([]shardOffsets, shards.Count)
 	for i := range all {
-		oldest, next, err := b.Bounds(ctx, b.namespace, stream, uint32(i))
+		oldest, tail, err := b.Bounds(ctx, b.namespace, stream, uint32(i))
 		if err != nil {
 			return nil, err
 		}
-		all[i] = shardOffsets{Shard: uint32(i), Oldest: uint64(oldest), Next: uint64(next)}
+		all[i] = shardOffsets{Shard: uint32(i), Oldest: uint64(oldest), Tail: uint64(tail)}
 	}
 	return all, nil
 }

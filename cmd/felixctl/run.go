@@ -26,7 +26,7 @@ func (e *ranError) Unwrap() error { return e.err }
 func run(ctx context.Context, args []string, sys system) int {
 	a := &app{sys: sys}
 	root := a.rootCommand()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // none at all would be those of the process
 	cmd, err := root.ExecuteContextC(ctx)
 	var ran *ranError
 	if err != nil && !errors.As(err, &ran) {

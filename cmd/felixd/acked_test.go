@@ -11,6 +11,7 @@ import (
 //
 // mission 247
 func TestAnAckedRecordIsNotHandedOutAgainWhenItsClaimWouldLapse(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir())
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
 	c := r.connect(t)
@@ -25,13 +26,13 @@ func TestAnAckedRecordIsNotHandedOutAgainWhenItsClaimWouldLapse(t *testing.T) {
 		}
 		return list
 	}
-	if list := poll(client.GroupPollOptions{Max: 2, Visibility: time.Second}); len(list) != 2 || string(list[0].Payload) != "acked" {
+	if list := poll(client.GroupPollOptions{Max: 2, Visibility: 300 * time.Millisecond}); len(list) != 2 || string(list[0].Payload) != "acked" {
 		t.Fatalf("polled %+v", list)
 	}
 	if err := c.GroupAck(t.Context(), devNamespace, "kept", 0, "workers", 0); err != nil {
 		t.Fatal(err)
 	}
-	list := poll(client.GroupPollOptions{Max: 2, Wait: 20 * time.Second})
+	list := poll(client.GroupPollOptions{Max: 2, Wait: patience})
 	if len(list) != 1 || list[0].Offset != 1 || list[0].Attempts != 2 {
 		t.Errorf("polled again: %+v", list)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/cmd/felixd/settingsfile"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/storage/disklog"
@@ -77,7 +78,7 @@ func load(all []*setting, flags *pflag.FlagSet, environ []string) (c Config, war
 		if flags.Changed(s.flag) {
 			where = "--" + s.flag
 		} else if v, ok := file[s.key()]; ok {
-			where, value = fmt.Sprintf("%s:%d: %s", path, v.line, s.key()), v.text
+			where, value = fmt.Sprintf("%s:%d: %s", path, v.Line, s.key()), v.Text
 		} else if v, ok := env[s.variable]; ok {
 			value = v
 		} else if v, ok := env[s.alias]; ok {
@@ -119,7 +120,7 @@ func (c Config) executors() int { return c.Executors * max(1, c.CoreShards) }
 const executorsMost = 64
 
 // fromFile reads the file of settings that --config or its variable names; without either there is none.
-func fromFile(all []*setting, flags *pflag.FlagSet, env map[string]string) (values map[string]fileValue, path string, err error) {
+func fromFile(all []*setting, flags *pflag.FlagSet, env map[string]string) (values map[string]settingsfile.Value, path string, err error) {
 	path = env[configVariable]
 	if f := flags.Lookup(configFlag); f != nil && f.Changed {
 		path = f.Value.String()

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/felixd/felixd/cmd/felixd/settingsfile"
 )
 
 // settingsFile writes a file of settings and returns its name.
@@ -64,7 +66,7 @@ func TestAMistakeInAFileOfSettingsIsRefusedWithItsLine(t *testing.T) {
 		":2: pub_queue_depth is set in line 1 already":                              "pub_queue_depth: 1\npub_queue_depth: 2",
 		`:1: pub_queue_depth: "many" is no whole number`:                            "pub_queue_depth: many",
 		":1: pub_queue_depth: it has no value":                                      "pub_queue_depth:",
-		"is no value in quotes":                                                     "pub_queue_depth: '4",
+		"found unexpected end of stream":                                            "pub_queue_depth: '4",
 		"is neither a word nor a number":                                            "pub_queue_depth: [4]",
 		"settings are a flat list":                                                  "broker:\n  pub_queue_depth: 4",
 	} {
@@ -75,7 +77,7 @@ func TestAMistakeInAFileOfSettingsIsRefusedWithItsLine(t *testing.T) {
 	if code, said := tool("dev", "--config", filepath.Join(t.TempDir(), "none.yml")); code != exitUsage || !strings.Contains(said, "--config") {
 		t.Errorf("no file: exit code %d: %s", code, said)
 	}
-	if code, said := tool("config", "--config", settingsFile(t, strings.Repeat("#", configFileBytes+1))); code != exitUsage || !strings.Contains(said, "no file of settings") {
+	if code, said := tool("config", "--config", settingsFile(t, strings.Repeat("#", settingsfile.BytesMax+1))); code != exitUsage || !strings.Contains(said, "no file of settings") {
 		t.Errorf("a file without end: exit code %d: %.200s", code, said)
 	}
 }

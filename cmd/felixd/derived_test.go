@@ -13,7 +13,7 @@ import (
 //
 // mission 236
 func TestACacheIsRebuiltFromItsLogAlone(t *testing.T) {
-	r := start(t, t.TempDir(), "--durable-segment-bytes", "4096", "--cache-inline-bytes", "16")
+	r := start(t, t.TempDir(), "--durable-segment-bytes", "4096", "--cache-inline-bytes", "16", "--durable-fsync-mode", "none")
 	c := r.connect(t)
 	const keys = 40
 	value := func(i int) string { return strings.Repeat(fmt.Sprint(i, " "), 60) }
@@ -55,8 +55,8 @@ func TestACacheIsRebuiltFromItsLogAlone(t *testing.T) {
 //
 // mission 238
 func TestACacheWhoseKeysHaveNoRoomLosesNone(t *testing.T) {
-	r := start(t, t.TempDir(), "--cache-index-bytes", "1048576")
-	value := func(i int) string { return strings.Repeat(fmt.Sprint(i, " "), 600) } // short enough to be kept with its key
+	r := start(t, t.TempDir(), "--cache-index-bytes", "1048576", "--durable-fsync-mode", "none")
+	value := func(i int) string { return fmt.Sprint(i, " ", strings.Repeat("x", 3900)) } // short enough to be kept with its key
 	c := r.connect(t)
 	putOnce(t, c, "users", "key-0", value(0))
 	n := 1

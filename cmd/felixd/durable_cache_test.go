@@ -18,7 +18,7 @@ const devCachesPath = "/v1/tenants/" + devTenant + "/namespaces/" + devNamespace
 // putOnce waits until a client may write to a cache, and does.
 func putOnce(t *testing.T, c *client.Client, cache, key, value string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; pause(t.Context(), 5*time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), 5*time.Millisecond) {
 		err := c.CachePut(t.Context(), devNamespace, cache, key, []byte(value), 0)
 		if err == nil {
 			return

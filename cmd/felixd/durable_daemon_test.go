@@ -67,7 +67,7 @@ func publishOnce(t *testing.T, r *running, stream, payload string) {
 	t.Helper()
 	c := r.connect(t)
 	defer closeClient(c)
-	for deadline := time.Now().Add(20 * time.Second); ; pause(t.Context(), 5*time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), 5*time.Millisecond) {
 		_, err := c.Publish(t.Context(), devNamespace, stream, []byte(payload))
 		if err == nil {
 			return
@@ -322,7 +322,7 @@ func begin(dir string, more ...string) *running {
 	return r
 }
 
-// heldUp begins a daemon whose logs can't be read until the returned file is removed.
+// heldUp begins a daemon whose logs can't be read until the returned file is removed, and returns when it says that it is opening them.
 func heldUp(t *testing.T, more ...string) (r *running, file, ready string) {
 	t.Helper()
 	first := start(t, t.TempDir())
@@ -333,13 +333,40 @@ func heldUp(t *testing.T, more ...string) (r *running, file, ready string) {
 	if err := os.WriteFile(file, []byte("read block\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	addr := freePort(t)
-	return begin(first.dir, append([]string{"--http", addr, "--storage-fault-file", file}, more...)...), file, "http://" + addr + "/ready"
+	for {
+		addr := freePort(t)
+		r = begin(first.dir, append([]string{"--http", addr, "--storage-fault-file", file}, more...)...)
+		if r.opening(t) {
+			return r, file, "http://" + addr + "/ready"
+		}
+	}
+}
+
+// opening returns when the daemon says that it is opening its logs, or false when somebody else has taken its address.
+func (r *running) opening(t *testing.T) bool {
+	t.Helper()
+	late := time.After(patience)
+	for !strings.Contains(r.out.String(), "opening logs: ") {
+		select {
+		case <-r.out.more:
+		case code := <-r.code:
+			if code != exitListen {
+				t.Fatalf("exit code %d: %s", code, r.err)
+			}
+			return false
+		case <-late:
+			t.Fatalf("it does not open its logs: %s%s", r.out, r.err)
+		}
+	}
+	return true
 }
 
 func TestADaemonIsReadyWhenItsLogsAreOpenAndTellsHowFarItIs(t *testing.T) {
+	t.Parallel()
 	r, file, ready := heldUp(t)
-	r.out.wait(t, "opening logs: 0 of 3 after ") // of the stream, and of the entries and the counters of the cache
+	if want := "opening logs: 0 of 3 after "; !strings.Contains(r.out.String(), want) { // of the stream, and of the entries and the counters of the cache
+		t.Errorf("%q is not told in %s", want, r.out)
+	}
 	if code, body := r.get(t, ready); code != http.StatusServiceUnavailable || !strings.Contains(body, "starting") {
 		t.Errorf("while a log is being opened /ready is %d %q", code, body)
 	}
@@ -356,8 +383,8 @@ func TestADaemonIsReadyWhenItsLogsAreOpenAndTellsHowFarItIs(t *testing.T) {
 }
 
 func TestADaemonThatIsOpeningItsLogsStopsWhenItIsTold(t *testing.T) {
+	t.Parallel()
 	r, _, _ := heldUp(t, "--drain-timeout-ms", "300")
-	r.out.wait(t, "opening logs: ")
 	if code := r.stop(t); code != exitOK && code != exitDrain {
 		t.Fatalf("exit code %d: %s", code, r.err)
 	}
@@ -365,9 +392,10 @@ func TestADaemonThatIsOpeningItsLogsStopsWhenItIsTold(t *testing.T) {
 
 // field case OPS-01
 func TestTheReserveIsThereWhileADaemonRuns(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir())
 	name := filepath.Join(r.dir, reserveFile)
-	for deadline := time.Now().Add(10 * time.Second); ; pause(t.Context(), time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), time.Millisecond) {
 		if _, err := os.Stat(name); err == nil {
 			break
 		}
@@ -384,7 +412,7 @@ func TestTheReserveIsThereWhileADaemonRuns(t *testing.T) {
 // awaitFiles waits until a stream's logs have a number of files that the test is content with.
 func awaitFiles(t *testing.T, r *running, stream string, ok func(n int) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; pause(t.Context(), 10*time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), 10*time.Millisecond) {
 		n := len(segments(t, r.dir, stream))
 		if ok(n) {
 			return
@@ -397,6 +425,7 @@ func awaitFiles(t *testing.T, r *running, stream string, ok func(n int) bool) {
 
 // mission 283, mission 284, mission 288, mission 289
 func TestRetentionOfTheBrokerAndOfAStreamReachRunningLogs(t *testing.T) {
+	t.Parallel()
 	r := start(t, t.TempDir(), "--durable-segment-bytes", "4096", "--durable-retention-interval-seconds", "1", "--durable-retention-bytes", "20000")
 	defer r.stop(t)
 	r.must(t, "POST", devStreamsPath, `{"stream":"brokers","durable":true}`)
@@ -415,7 +444,7 @@ func TestRetentionOfTheBrokerAndOfAStreamReachRunningLogs(t *testing.T) {
 
 // With catch_up a durable stream loses nothing to a reader that stands still, and an ephemeral one is served as with drop_new.
 func TestCatchUpServesDurableAndEphemeralStreams(t *testing.T) {
-	r := start(t, t.TempDir(), "--subscriber-queue-policy", "catch_up", "--subscriber-queue-capacity", "2")
+	r := start(t, t.TempDir(), "--durable-fsync-mode", "none", "--subscriber-queue-policy", "catch_up", "--subscriber-queue-capacity", "2")
 	defer r.stop(t)
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
 	publishOnce(t, r, "kept", "0")

@@ -36,7 +36,7 @@ func faulty(t *testing.T, more ...string) (r *running, set func(text string)) {
 // untilPublish publishes until the outcome is the one that is waited for, and returns the last one.
 func untilPublish(t *testing.T, c *client.Client, stream, payload string, ok func(error) bool) error {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; pause(t.Context(), 5*time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), 5*time.Millisecond) {
 		_, err := c.Publish(t.Context(), devNamespace, stream, []byte(payload))
 		if ok(err) {
 			return err
@@ -53,7 +53,7 @@ func succeeded(err error) bool { return err == nil }
 // records reads a stream from its beginning, as many as there are.
 func records(t *testing.T, c *client.Client, stream string, n int) (out []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	sub, err := c.Subscribe(ctx, devNamespace, stream, client.SubscribeOptions{From: client.Earliest()})
 	if err != nil {

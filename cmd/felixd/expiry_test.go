@@ -9,6 +9,7 @@ import (
 //
 // mission 233
 func TestATimeToLiveGoesOnWhileTheDaemonIsDown(t *testing.T) {
+	t.Parallel()
 	const short, long, down = 100 * time.Millisecond, 1500 * time.Millisecond, 500 * time.Millisecond
 	r := start(t, t.TempDir())
 	c := r.connect(t)

@@ -45,7 +45,7 @@ func doorAt(t *testing.T, data *dataDir) (*actors.System, *faultDoor) {
 	door := openFaultDoor(t.Context(), l, func() { _ = os.Remove(path) }, system.Faults(), slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		door.close()
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := system.Shutdown(ctx); err != nil {
 			t.Error(err)
@@ -68,7 +68,7 @@ func knockAt(t *testing.T, dir string) *knock {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	return &knock{t, conn, bufio.NewReader(conn)}

@@ -37,7 +37,7 @@ func TestAFaultFileIsFollowedWhileItChanges(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	until := func(what string, ok func(rules []*vfs.ActiveRule) bool) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); !ok(files.Rules()); pause(t.Context(), time.Millisecond) {
+		for deadline := time.Now().Add(patience); !ok(files.Rules()); pause(t.Context(), time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: the rules are %v", what, files.Rules())
 			}

@@ -25,6 +25,9 @@ import (
 	"github.com/felixd/felixd/controlplane/auth"
 )
 
+// patience is how long a test waits for something that should happen at once.
+const patience = 60 * time.Second
+
 // output collects what a daemon prints and can be waited on.
 type output struct {
 	mu   sync.Mutex
@@ -52,7 +55,7 @@ func (o *output) String() string {
 
 func (o *output) wait(t *testing.T, want string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(patience)
 	for !strings.Contains(o.String(), want) {
 		select {
 		case <-o.more:
@@ -98,7 +101,7 @@ func (r *running) wait(t *testing.T) int {
 	select {
 	case code := <-r.code:
 		return code
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("the daemon does not stop; it printed:\n%s%s", r.out, r.err)
 		return -1
 	}

@@ -10,6 +10,7 @@ import (
 
 // Whoever was told that a stream or cache was created can use it at once, however long the disk takes to make its logs.
 func TestWhatWasCreatedCanBeUsedAtOnce(t *testing.T) {
+	t.Parallel()
 	r := start(t, scratch(t).path+"/d")
 	c := r.connect(t)
 	for i := range 8 {

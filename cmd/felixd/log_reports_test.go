@@ -69,7 +69,7 @@ func report(t *testing.T, c *slowCatalog, n model.ResourceName, reports *logRepo
 	done := make(chan struct{})
 	go func() { defer close(done); reports.run(ctx) }()
 	defer func() { cancel(); <-done }()
-	within, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	within, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	for {
 		seen, err := c.Snapshot(within, model.KindStreams)

@@ -33,7 +33,7 @@ func run(args, environ []string, stdout, stderr io.Writer, signals <-chan os.Sig
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // none at all would be those of the process
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(devCommand(environ, stdout, stderr, signals), configCommand(environ, stdout, stderr), inspectCommand(stdout), repairCommand(stdout), laterCommand("broker"), laterCommand("controlplane"), versionCommand(stdout))

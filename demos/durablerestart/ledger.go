@@ -87,7 +87,7 @@ func (l *ledger) seenAll(ctx context.Context, n int) (seen uint64, wrong string)
 }
 
 // begin starts the publishers and the subscriber. quiet ends the publishers, stop all.
-func (l *ledger) begin(ctx context.Context, at place, publishers int) (quiet, stop func(), err error) {
+func (l *ledger) begin(ctx context.Context, at local.Place, publishers int) (quiet, stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	publishing, hush := context.WithCancel(ctx)
 	var done, published sync.WaitGroup
@@ -104,9 +104,7 @@ func (l *ledger) begin(ctx context.Context, at place, publishers int) (quiet, st
 		}
 	})
 	for range publishers + 1 {
-		o := at.client()
-		o.DialTimeout = 10 * time.Second // a busy machine needs more than the default for a handshake
-		c, err := client.Connect(ctx, o)
+		c, err := client.Connect(ctx, at.Client())
 		if err != nil {
 			stop()
 			return nil, nil, err
@@ -186,8 +184,8 @@ type report struct {
 }
 
 // balance reads the stream from its beginning and compares.
-func (l *ledger) balance(ctx context.Context, at place) (r report, err error) {
-	c, err := client.Connect(ctx, at.client())
+func (l *ledger) balance(ctx context.Context, at local.Place) (r report, err error) {
+	c, err := client.Connect(ctx, at.Client())
 	if err != nil {
 		return r, err
 	}

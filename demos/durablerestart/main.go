@@ -30,8 +30,8 @@ type options struct {
 }
 
 func main() {
-	if dir := os.Getenv(brokerVariable); dir != "" {
-		os.Exit(serve(dir, os.Stdin, os.Stdout, os.Stderr))
+	if code, asked := durable().Main(); asked {
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -79,13 +79,13 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 		o.dir = dir
 	}
 	fmt.Fprintf(out, "durablerestart: %d publishers, %d kills of the broker, one durable stream\n\n", o.publishers, o.kills)
-	b, err := startBroker(o.dir)
+	b, err := durable().Start(o.dir)
 	if err != nil {
 		return false, err
 	}
-	defer func() { b.kill() }()
+	defer func() { b.Kill() }()
 	l := newLedger()
-	quiet, stop, err := l.begin(ctx, b.place, o.publishers)
+	quiet, stop, err := l.begin(ctx, b.Place, o.publishers)
 	if err != nil {
 		return false, err
 	}
@@ -98,9 +98,9 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 			return false, err
 		}
 		before = acknowledged
-		b.kill()
+		b.Kill()
 		began := time.Now()
-		if b, err = startBroker(o.dir); err != nil {
+		if b, err = durable().Start(o.dir); err != nil {
 			return false, err
 		}
 		fmt.Fprintf(out, "kill %2d: %8d records acknowledged before it; the broker serves again after %4d ms\n", n+1, acknowledged, time.Since(began).Milliseconds())
@@ -113,7 +113,7 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	r, err := l.balance(ctx, b.place)
+	r, err := l.balance(ctx, b.Place)
 	if err != nil {
 		return false, err
 	}

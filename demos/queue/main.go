@@ -20,6 +20,8 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/felixd/felixd/client"
 )
 
 // options are the size of the demo.
@@ -31,8 +33,8 @@ type options struct {
 }
 
 func main() {
-	if dir := os.Getenv(brokerVariable); dir != "" {
-		os.Exit(serve(dir, os.Stdin, os.Stdout, os.Stderr))
+	if code, asked := durable().Main(); asked {
+		os.Exit(code)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -80,13 +82,13 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 		o.dir = dir
 	}
 	fmt.Fprintf(out, "queue: %d jobs, %d consumers, %d kills of the broker\n\n", o.jobs, o.workers, o.kills)
-	b, err := startBroker(o.dir)
+	b, err := durable().Start(o.dir)
 	if err != nil {
 		return false, err
 	}
-	defer func() { b.kill() }()
+	defer func() { b.Kill() }()
 	l := newLedger(o.jobs)
-	c, err := b.place.connect(ctx)
+	c, err := client.Connect(ctx, b.Place.Client())
 	if err != nil {
 		return false, err
 	}
@@ -94,7 +96,7 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 	if err := l.publish(ctx, c); err != nil {
 		return false, err
 	}
-	s := &staff{ledger: l, place: b.place}
+	s := &staff{ledger: l, place: b.Place}
 	defer s.dismiss()
 	for range o.workers {
 		if err := s.hire(ctx); err != nil {
@@ -106,9 +108,9 @@ func show(ctx context.Context, o options, out io.Writer) (balanced bool, err err
 		if err != nil {
 			return false, err
 		}
-		b.kill()
+		b.Kill()
 		began := time.Now()
-		if b, err = startBroker(o.dir); err != nil {
+		if b, err = durable().Start(o.dir); err != nil {
 			return false, err
 		}
 		fmt.Fprintf(out, "kill %2d: %8d jobs were worked off before it; the broker serves again after %4d ms\n", n+1, worked, time.Since(began).Milliseconds())

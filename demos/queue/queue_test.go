@@ -13,8 +13,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(brokerVariable); dir != "" {
-		os.Exit(serve(dir, os.Stdin, os.Stdout, os.Stderr))
+	if code, asked := durable().Main(); asked {
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
 }

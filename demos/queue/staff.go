@@ -13,13 +13,6 @@ import (
 
 const groupName = "workers"
 
-// connect is a new client of the broker.
-func (p place) connect(ctx context.Context) (*client.Client, error) {
-	o := p.client()
-	o.DialTimeout = 10 * time.Second // a busy machine needs more than the default for a handshake
-	return client.Connect(ctx, o)
-}
-
 // hangUp closes a client whose broker may be gone.
 func hangUp(c *client.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -30,7 +23,7 @@ func hangUp(c *client.Client) {
 // staff are the consumers of the group, oldest first.
 type staff struct {
 	ledger *ledger
-	place  place
+	place  local.Place
 	all    []worker
 }
 
@@ -44,7 +37,7 @@ const visibility = time.Second
 
 // hire adds a consumer with a connection of its own.
 func (s *staff) hire(ctx context.Context) error {
-	c, err := s.place.connect(ctx)
+	c, err := client.Connect(ctx, s.place.Client())
 	if err != nil {
 		return err
 	}

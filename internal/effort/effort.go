@@ -50,6 +50,7 @@ func Table() []Entry {
 		{"frame_versions", 600, 65_535, "frame versions tried on a stream, both ends of the range among them (test/hostile)"},
 		{"full_disk_rounds", 4, 100, "times that a disk is full under publishers and has room again (test/crash)"},
 		{"fuzz_seconds", 5, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},
+		{"group_stories", 400, 30_000, "lives of a group to which everything happens that can, each worked off at its end (shardactor/groupcore)"},
 		{"idle_durable_shards", 1000, 10_000, "durable shards that nobody uses, held by one daemon and opened again (test/crash)"},
 		{"idle_seconds", 2, 60, "seconds in which three hundred durable shards must do nothing (test/durable)"},
 		{"idle_subscriptions", 500, 10_000, "subscriptions that wait on one node (test/streams)"},

@@ -24,7 +24,7 @@ var subscribe = wire.Subscribe{TenantID: tenant, Namespace: namespace, Stream: "
 
 // Three clients, each with other bits, get only what they offered: the answer to auth, acks, errors and events.
 //
-// mission 180, mission 186
+// mission 180, mission 186, mission 353
 func TestEachClientGetsOnlyWhatItOffered(t *testing.T) {
 	b := start(t)
 	const served = `{"type":"auth_ok","server_flags":22143,"server_features":1107733541`

@@ -103,7 +103,7 @@ func says(t *testing.T, got []Finding, texts ...string) {
 func TestEveryFindingSaysWhereWhatWhyAndWhatToDo(t *testing.T) {
 	tree := loadHouse(t)
 	all := slices.Concat(Purity(tree, []string{"pure"}), MapRanges(tree, []string{"orders"}), SumTypes(tree, nil), Actors(tree, "actors"),
-		Imports(tree, Layout{}), LongFiles(tree, 5))
+		Imports(tree, Layout{}), LongFiles(tree, 5), Doors(tree, []string{"disk"}, "door"), Alone(tree, []string{"high"}, nil))
 	form := regexp.MustCompile(`^[a-z./_]+(:\d+)?: .+\. Why it matters: .+\. What to do: .+`)
 	for _, f := range all {
 		if !form.MatchString(f.String()) {

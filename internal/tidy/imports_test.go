@@ -10,7 +10,7 @@ func full() Layout {
 		{Package: "mid", Third: []string{"example.com/third/deep"}},
 		{Package: "high", May: []string{"mid", "orders/...", "sums"}},
 		{Package: "orders"}, {Package: "pure"}, {Package: "sleepy/..."}, {Package: "sums"}, {Package: "tidycore"},
-		{Package: "rooms/...", May: []string{"actors"}}, {Package: "annex", May: []string{"actors", "rooms"}},
+		{Package: "rooms/...", May: []string{"actors"}}, {Package: "annex", May: []string{"actors", "rooms"}}, {Package: "disk", May: []string{"disk/door"}}, {Package: "disk/door"},
 	}}
 }
 
@@ -25,6 +25,11 @@ func TestPackageWithoutAPlaceIsTold(t *testing.T) {
 	layout.Places[1] = Place{Package: "low", May: []string{"mid"}, Third: []string{"example.com/third"}}
 	says(t, Imports(loadHouse(t), layout), "stray: package stray is not in the import table. Why it matters: arrows between packages run one way, "+
 		"so that a part can be read, tested and replaced without what stands above it. What to do: add it to the table in the table")
+}
+
+func TestAloneFindsTestsThatNeedMoreThanWhatTheyTest(t *testing.T) {
+	says(t, Alone(loadHouse(t), []string{"high", "annex", "disk"}, nil), "high: tests of high need rooms. Why it matters: a part that is only tested together")
+	says(t, Alone(loadHouse(t), []string{"high"}, []string{"rooms"}))
 }
 
 func TestTestsNeedLeaveForForeignModulesOnly(t *testing.T) {

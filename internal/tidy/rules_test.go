@@ -15,6 +15,10 @@ func TestVariablesFindsStateButLetsPoolsBe(t *testing.T) {
 	exactly(t, "variables", Variables(loadHouse(t), []string{"pure", "tidycore", "sums", "rooms", "high"}))
 }
 
+func TestDoorsFindsWaysToTheDiskUnderAnyName(t *testing.T) {
+	exactly(t, "doors", Doors(loadHouse(t), []string{"disk/..."}, "disk/door"))
+}
+
 func TestMapRangesFindsEveryWayThroughAMap(t *testing.T) {
 	exactly(t, "ranges", MapRanges(loadHouse(t), []string{"orders/...", "tidycore"}))
 }

@@ -105,9 +105,9 @@ func TestARefusalForWantOfAPermissionNamesThePermission(t *testing.T) {
 		{ActionGroupConsume, grouped("group_extend", `,"offset":1,"attempts":1,"extend_ms":1`), "group.consume on group:t1/default/orders/g"},
 		{ActionGroupConsume, grouped("group_dead_letter", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
 		{ActionGroupConsume, grouped("group_dead_letters", ``), "group.consume on group:t1/default/orders/g"},
-		{ActionGroupConsume, grouped("group_discard", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
-		{ActionGroupConsume, grouped("group_redrive", `,"offset":1`), "group.consume on group:t1/default/orders/g"},
 		{ActionGroupConsume, grouped("group_describe", ``), "group.consume on group:t1/default/orders/g"},
+		{ActionGroupManage, grouped("group_discard", `,"offset":1`), "group.manage on group:t1/default/orders/g"},
+		{ActionGroupManage, grouped("group_redrive", `,"offset":1`), "group.manage on group:t1/default/orders/g"},
 		{ActionGroupManage, grouped("group_seek", `,"start":"earliest"`), "group.manage on group:t1/default/orders/g"},
 		{ActionGroupManage, grouped("group_delete", ``), "group.manage on group:t1/default/orders/g"},
 	} {

@@ -51,12 +51,12 @@ func need(m wire.Message) needed {
 		return groupNeed(ActionGroupConsume, &m.GroupTarget)
 	case *wire.GroupDeadLetters:
 		return groupNeed(ActionGroupConsume, &m.GroupTarget)
-	case *wire.GroupDiscard:
-		return groupNeed(ActionGroupConsume, &m.GroupTarget)
-	case *wire.GroupRedrive:
-		return groupNeed(ActionGroupConsume, &m.GroupTarget)
 	case *wire.GroupDescribe:
 		return groupNeed(ActionGroupConsume, &m.GroupTarget)
+	case *wire.GroupDiscard: // whoever may only read must not make a failed record vanish, or have work done again
+		return groupNeed(ActionGroupManage, &m.GroupTarget)
+	case *wire.GroupRedrive:
+		return groupNeed(ActionGroupManage, &m.GroupTarget)
 	case *wire.GroupSeek:
 		return groupNeed(ActionGroupManage, &m.GroupTarget)
 	case *wire.GroupDelete:

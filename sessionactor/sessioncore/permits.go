@@ -50,18 +50,16 @@ func (s *Stream) noteOutcome(shard id.ShardID, bytes int) {
 // Bytes is what an open request holds in permits.
 func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }
 
-// Lighten makes an open request hold n bytes in permits at most: its frame is let go of, and what it asks is short. It is for requests
-// that may wait for long, so that they take little from others meanwhile. Not for one that counts in the admission.
-func (s *Stream) Lighten(t Token, n int) {
+// Lighten makes an open request hold no permits any more: its frame is let go of. It is for requests that may wait for long and count
+// elsewhere, so that they take nothing from others' frames meanwhile. Not for one that counts in the admission.
+func (s *Stream) Lighten(t Token) {
 	sl := s.open.get(t)
 	if sl.admitted {
 		panic("sessioncore: a request was let in with more bytes than it is to hold")
 	}
-	if more := sl.bytes - n; more > 0 {
-		sl.bytes = n
-		s.held -= more
-		s.released += more
-	}
+	s.held -= sl.bytes
+	s.released += sl.bytes
+	sl.bytes = 0
 }
 
 // Asked is the message of an open request of the kind Ask.

@@ -42,7 +42,8 @@ type Stream struct {
 	refused  string // see TakeRefusal
 	dropped  int    // frames that were passed over without an answer
 
-	publishes *publishes // nil before the first, and after a rest
+	publishes *publishes    // nil before the first, and after a rest
+	decoder   *wire.Decoder // of messages; the same
 }
 
 // publishes is what a stream keeps from one publish to the next. Many streams never send one.
@@ -61,7 +62,7 @@ func (s *Stream) publishing() *publishes {
 
 // Rest lets go of what is only kept to be quicker: the stream has been idle for a while. A Request of before stays valid.
 func (s *Stream) Rest() {
-	s.publishes = nil
+	s.publishes, s.decoder = nil, nil
 	if len(s.out) == 0 {
 		s.out = nil
 	}
@@ -288,7 +289,7 @@ func (s *Stream) binary(f Frame) Request {
 }
 
 func (s *Stream) json(f Frame) Request {
-	m, err := wire.DecodeJSON(f.Payload())
+	m, err := s.decode(f.Payload())
 	if err != nil {
 		s.badJSON(f, err)
 		return Request{}
@@ -321,6 +322,17 @@ func (s *Stream) json(f Frame) Request {
 		return r
 	}
 	return s.admitAsk(sl, m)
+}
+
+// decode decodes a message. Only a stream that may ask for something keeps a decoder.
+func (s *Stream) decode(payload []byte) (wire.Message, error) {
+	if s.phase == wire.PhaseNew {
+		return wire.DecodeJSON(payload)
+	}
+	if s.decoder == nil {
+		s.decoder = &wire.Decoder{}
+	}
+	return s.decoder.DecodeJSON(payload)
 }
 
 // numberedPublish takes a publish that is a kind of its own and comes as JSON only.

@@ -89,7 +89,9 @@ func (c *Core) remove(in Remove) {
 		for _, r := range c.play.below(id.Offset(1<<64 - 1)) {
 			c.play.drop(r)
 		}
+		c.endWaits(func(*poll) bool { return true })
 		c.sweepDead()
+		c.backlog.listing, c.backlog.listingNow = nil, nil
 		c.epoch++
 		c.exists, c.tombstone = false, true
 		c.cursor, c.next = 0, 0

@@ -161,6 +161,7 @@ func (c *chaos) act(t *rapid.T) {
 		c.next = (c.next + 2) / 3 * 3
 		c.reconnect()
 	case what == 15:
+		s.unfit[s.end] = rapid.IntRange(0, 3).Draw(t, "unfit") == 0
 		s.publish(1)
 	}
 }

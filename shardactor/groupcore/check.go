@@ -8,8 +8,8 @@ func (c *Core) check() error {
 	switch {
 	case c.exists && (c.cursor < c.base || c.next < c.cursor):
 		return fmt.Errorf("base %d, cursor %d and next %d are out of order", c.base, c.cursor, c.next)
-	case len(c.settled.spans) > 4*c.opts.MaxInFlight+1:
-		return fmt.Errorf("%d settled ranges; the most is %d", len(c.settled.spans), 4*c.opts.MaxInFlight+1)
+	case len(c.settled.spans) > c.mostRanges():
+		return fmt.Errorf("%d settled ranges; the most is %d", len(c.settled.spans), c.mostRanges())
 	case len(p.all) != len(p.byOffset):
 		return fmt.Errorf("%d records are in play and %d have an offset", len(p.all), len(p.byOffset))
 	case p.timers.len() != p.counts[claimed]+p.counts[delayed]+p.counts[reserved]:
@@ -30,6 +30,10 @@ func (c *Core) check() error {
 	}
 	return nil
 }
+
+// mostRanges bounds the settled ranges: what there may be of the group's own, and as many as the logs brought along, which were written under
+// other settings perhaps, with what was in play then.
+func (c *Core) mostRanges() int { return 4*c.opts.MaxInFlight + 1 + c.inherited }
 
 // CheckAll verifies all invariants, looking at everything: for tests and simulations. An error says which one does not hold.
 func (c *Core) CheckAll() error {

@@ -14,7 +14,7 @@ import (
 // Invariants, checked after every Step where that is cheap and by CheckAll altogether:
 //
 //  1. base <= cursor <= next, and every offset in [cursor, next) is settled or in play, and in both only if redriven or listed;
-//  2. settled ranges ascend, touch neither each other nor the cursor, and are at most 4 x MaxInFlight + 1;
+//  2. settled ranges ascend, touch neither each other nor the cursor, and are bounded, see mostRanges;
 //  3. a record in play is in the heap of its state and in no other, and has at most one holder;
 //  4. a record is redriven exactly if a dead letter says that it is owed;
 //  5. waiting polls are in the ring and among the ends; polls that are read for are in neither;
@@ -38,13 +38,13 @@ type Core struct {
 	gapEnd              id.Offset // end of the last stretch without records
 	gapCount            uint64    // and how many offsets it has
 
-	settled settled
-	play    play
-	dead    deadLetters
-	backlog backlog
+	settled   settled
+	inherited int // settled ranges, and records in play, that the logs brought along
+	play      play
+	dead      deadLetters
+	backlog   backlog
 
 	waiting     waiting
-	reclaims    *worker // waits, and has something reserved
 	ends        heap[*poll]
 	reading     pollList
 	polls       int
@@ -102,10 +102,10 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 	if in.State != nil {
 		c.load(in.State)
 	}
-	if c.exists && c.cursor < c.base {
+	if c.exists {
 		c.trim(c.base)
 	}
-	c.safeCursor = c.cursor
+	c.safeCursor, c.inherited = c.cursor, len(c.settled.spans)+len(c.play.all)
 	c.finish()
 	return c
 }
@@ -125,6 +125,9 @@ func (c *Core) Step(now time.Duration, in Input) {
 		c.news(in)
 	}
 	c.finish()
+	if !c.exists && !c.tombstone && c.stopped == nil && c.Resting() {
+		c.emit(Idle{}) // there is nothing to keep of a group that is not there: whoever asks for names that nobody uses takes no places
+	}
 	if err := c.check(); err != nil {
 		panic(fmt.Sprintf("groupcore: after %T: %v", in, err))
 	}
@@ -238,7 +241,7 @@ func (c *Core) arm() {
 	if c.backlog.retryAt > c.now { // if not, the Take that follows repeats what failed
 		next = min(next, c.backlog.retryAt)
 	}
-	if c.play.timers.len() > 0 {
+	if c.play.timers.len() > 0 && !c.backlog.full(c.opts.MaxUnwritten) { // if it is, the write that makes room is a step
 		next = min(next, c.play.timers.top().until)
 	}
 	if c.ends.len() > 0 {
@@ -260,9 +263,30 @@ func (c *Core) beIdle() {
 		return
 	}
 	c.idleAt = c.now + c.opts.IdleAfter // it says so again: whoever heard it may have had something on its way here
-	if c.Resting() {
+	if c.Resting() && !c.noteFailures() {
 		c.emit(Idle{})
 	}
+}
+
+// noteFailures has the failures written down that the logs do not know, and reports whether there are any. A crash may forget some; a group that
+// is let go of may not, or a record whose workers come less often than that would never be given up on.
+func (c *Core) noteFailures() (any bool) {
+	for _, r := range c.play.all {
+		switch {
+		case r.failures == r.noted:
+			continue
+		case r.redriven:
+			c.dirtyDead(r.offset)
+		default:
+			r.single = true
+			c.dirty(dkey{KindNumber, r.offset})
+		}
+		any = true
+	}
+	if any {
+		c.idleAt = c.now + c.opts.WriteRetry // look again when it is written
+	}
+	return any
 }
 
 // Resting reports whether only what the logs say is in memory: no claim, delay or reservation stands, nobody waits, nothing is to be written.
@@ -276,21 +300,8 @@ func (c *Core) stop(f *wire.Refusal) {
 		return
 	}
 	c.stopped = f
-	for c.ends.len() > 0 {
-		p := c.ends.top()
-		c.unwait(p)
-		c.deliver(p, 0, nil)
-	}
-	for c.reading.first != nil {
-		p := c.reading.first
-		c.reading.remove(p)
-		for _, r := range p.recs {
-			if r.poll == p.id { // not finished, voided or chosen for somebody else meanwhile
-				c.returnRec(r)
-			}
-		}
-		c.deliver(p, 0, nil)
-	}
+	c.endWaits(func(*poll) bool { return true })
+	c.endReads(func(*poll) bool { return true })
 	unknown := wire.Refuse(wire.CodeLeadershipLost, "the group is served elsewhere from now on; whether this was written is not known")
 	c.backlog.refuseAll(c, &unknown)
 	c.idleAt, c.backlog.retryAt = never, never

@@ -84,7 +84,7 @@ func (c *Core) giveUpAsked(in GiveUp) {
 	if c.mayNotWrite(in.Ask) {
 		return
 	}
-	r := c.play.byOffset[o]
+	r, d := c.play.byOffset[o], c.dead.find(o)
 	_, done := c.settled.end(o)
 	switch {
 	case o >= c.end:
@@ -96,7 +96,7 @@ func (c *Core) giveUpAsked(in GiveUp) {
 	case r == nil && (!c.exists || o >= c.ackBelow):
 		c.refuse(in.Ask, notHandedOut())
 		return
-	case c.dead.find(o) == nil && len(c.dead.list) >= c.opts.MaxDeadLetters:
+	case d == nil && len(c.dead.list) >= c.opts.MaxDeadLetters:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeLimitExceeded, "the group has as many dead letters as it may; redrive or discard some"))
 		return
 	case r == nil && (c.unfinished() >= 2*c.opts.MaxInFlight || len(c.settled.spans) >= 2*c.opts.MaxInFlight):
@@ -167,6 +167,9 @@ func (c *Core) redrive(in Redrive) {
 	case d.owed:
 	case c.play.redriven >= c.opts.MaxInFlight:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "as many dead letters as may be are handed out again; repeat the request later"))
+		return
+	case o >= c.cursor && len(c.settled.spans) >= 2*c.opts.MaxInFlight && c.settled.isolated(o): // its ack would be one more range
+		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "too many records above the position of the group are finished each by itself; repeat the request when those before it are worked off"))
 		return
 	case r != nil:
 		c.oweAnyway(d, r)

@@ -2,6 +2,9 @@
 // record that nobody finishes, and what of that is durable before anybody is told. It knows no clock, goroutine, file or actor: inputs come
 // in through Step, what must be done leaves through Take, once per turn.
 //
+// What all groups of a shard have in common is decided here too: when the logs are opened that they share and who waits for that (Door), which
+// of their notes are not to be believed because the log has lost its end (Lost), and where in those logs each group's keys are (Directory).
+//
 // # What is durable
 //
 // Two logs of the shard hold records of key and newest value, each log for all groups of the shard (see Record and Entry):

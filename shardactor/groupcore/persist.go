@@ -88,6 +88,7 @@ func (c *Core) entry(k dkey) (e Entry, ok bool) {
 			return e, false
 		}
 		r.stored = true
+		r.noted = r.failures
 		e.Number, e.Failures = r.number, r.failures
 	case KindDead:
 		d := c.dead.find(k.offset)
@@ -97,6 +98,7 @@ func (c *Core) entry(k dkey) (e Entry, ok bool) {
 		d.stored = true
 		e.Epoch, e.Owed = c.born, d.owed
 		if r := c.play.byOffset[k.offset]; d.owed && r != nil {
+			r.noted = r.failures
 			e.Number, e.Failures = r.number, r.failures
 		}
 	}

@@ -25,6 +25,7 @@ type rec struct {
 	state    state
 	number   uint32 // how often it was handed out
 	failures uint32 // how often that came to nothing
+	noted    uint32 // failures, as the log has them
 	again    bool   // its numbers were used before: it was redriven
 	redriven bool   // it is finished as far as the cursor knows; the log of dead letters says that it is owed
 	stored   bool   // the log may have a KindNumber of it

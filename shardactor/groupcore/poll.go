@@ -72,9 +72,6 @@ func (c *Core) pollIn(in *Poll) {
 func (c *Core) await(p *poll, front bool) {
 	c.ends.push(p)
 	c.waiting.add(p, front)
-	if len(p.worker.reserved) > 0 {
-		c.reclaims = p.worker
-	}
 }
 
 func (c *Core) unwait(p *poll) {
@@ -82,11 +79,16 @@ func (c *Core) unwait(p *poll) {
 	c.waiting.remove(p)
 }
 
-// reclaim reserves for a member what it holds from connections older than k. Each is a failure of the delivery that it ends.
+// reclaim reserves for a member what it holds from connections that are older than k, or gone. Each is a failure of the delivery that it ends.
+// Polls of such a connection that wait or are read for end with nothing: what they were given nobody would come for.
 func (c *Core) reclaim(w *worker, k *conn, in *Poll) {
+	left := func(x *conn) bool { return x.id < k.id || !x.open }
+	leftPoll := func(p *poll) bool { return p.worker == w && left(p.conn) }
+	c.endWaits(leftPoll)
+	c.endReads(leftPoll)
 	var theirs []*rec
 	for _, r := range c.play.all {
-		if r.state == claimed && r.worker == w && r.conn.id < k.id {
+		if r.state == claimed && r.worker == w && left(r.conn) {
 			theirs = append(theirs, r)
 		}
 	}
@@ -103,19 +105,12 @@ func (c *Core) reclaim(w *worker, k *conn, in *Poll) {
 
 // serve hands out what there is to those who wait, one worker after the other.
 func (c *Core) serve() {
-	if c.stopped != nil || c.blocked() {
+	if c.stopped != nil || c.blocked() || !c.exists {
 		return
 	}
-	for k := c.reclaims; k != nil && k.first != nil && len(k.reserved) > 0; {
-		c.serveReserved(k)
-	}
-	c.reclaims = nil
+	c.serveReclaims()
 	for c.waiting.head != nil && !c.blocked() {
 		k := c.waiting.head
-		if len(k.reserved) > 0 {
-			c.serveReserved(k)
-			continue
-		}
 		if c.play.held() >= c.opts.MaxInFlight {
 			return
 		}
@@ -135,6 +130,27 @@ func (c *Core) serve() {
 		}
 		c.fetch(p)
 		c.waiting.served(k)
+	}
+}
+
+// serveReclaims hands members what is reserved for them, also where no more may be in flight: it counts already.
+func (c *Core) serveReclaims() {
+	if c.play.counts[reserved] == 0 {
+		return
+	}
+	var theirs []*worker
+	for k := c.waiting.head; k != nil; {
+		if len(k.reserved) > 0 {
+			theirs = append(theirs, k)
+		}
+		if k = k.after; k == c.waiting.head {
+			break
+		}
+	}
+	for _, k := range theirs {
+		for k.first != nil && len(k.reserved) > 0 {
+			c.serveReserved(k)
+		}
 	}
 }
 

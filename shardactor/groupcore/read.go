@@ -39,7 +39,7 @@ func (c *Core) read(in Read, failure *wire.Refusal) {
 	case failure != nil:
 		c.answer(Answer{Ask: p.ask, Refusal: failure})
 		c.forget(p)
-	case !p.conn.open:
+	case !p.conn.open || !c.exists:
 		c.deliver(p, 0, nil)
 	default:
 		clear(p.recs)
@@ -83,7 +83,8 @@ func (c *Core) noteNumbers(p *poll) {
 			open = nil
 		case r.redriven:
 			c.dirtyDead(r.offset)
-		case r.number > 1:
+		case r.number > 1 || c.play.runs[r.offset] != nil:
+			open = nil
 			r.single = true
 			c.dirty(dkey{KindNumber, r.offset})
 		case open != nil && open.start+id.Offset(open.count) == r.offset:
@@ -91,6 +92,13 @@ func (c *Core) noteNumbers(p *poll) {
 			open.live++
 			r.run = open
 		default:
+			if x := r.run; x != nil {
+				r.run = nil
+				if x.live--; x.live == 0 {
+					delete(c.play.runs, x.start)
+					c.dirtyGone(dkey{KindRun, x.start}, x.stored)
+				}
+			}
 			open = &run{start: r.offset, count: 1, live: 1}
 			c.play.runs[open.start] = open
 			c.dirty(dkey{KindRun, open.start})

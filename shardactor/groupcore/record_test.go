@@ -147,11 +147,13 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// FuzzState makes a group of any entries, whatever they say together, and works it to its end.
+// FuzzState makes a group of any entries, whatever they say together, over a log in which any records are missing or fit no answer, and works
+// it to its end.
 func FuzzState(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 3, 0, 2, 1, 5, 2, 0, 3, 1, 6, 2, 0, 4, 1, 7, 1, 1, 5, 1, 2, 0, 0, 5, 1, 4, 1, 9})
 	f.Add([]byte{1, 2, 1, 9, 1, 5, 1, 1, 0, 0, 5, 3, 2, 1, 0})
 	f.Add([]byte{1, 2, 0, 40, 0, 2, 2, 50, 9, 0, 2, 1, 3, 3, 1, 3, 2, 8, 30, 0})
+	f.Add([]byte{1, 1, 0, 0, 3, 6, 0, 0, 5, 0, 6, 0, 0, 8, 0, 7, 0, 0, 7, 0, 4, 1, 2, 5, 1, 5, 1, 2, 8, 1, 3, 1, 0, 4, 9})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newShell(small(), 0)
 		s.end = 24
@@ -159,6 +161,12 @@ func FuzzState(f *testing.F) {
 			e := Entry{Kind: Kind(data[0]), Epoch: uint64(data[1]), Offset: id.Offset(data[3] % 32), Born: 1}
 			e.Deleted, e.Owed, e.Count, e.Number, e.Failures = data[2]&1 == 1, data[2]&2 == 2, uint32(data[4]), uint32(data[2]), uint32(data[4])
 			e.End, e.Cursor = e.Offset.Add(uint64(data[4])), id.Offset(data[4]%32)
+			switch e.Kind { // the next two numbers are no entries: such a record fits no answer, or is none
+			case KindDead + 1:
+				s.unfit[e.Offset] = true
+			case KindDead + 2:
+				s.holes[e.Offset] = true
+			}
 			if e.Kind < KindPosition || e.Kind > KindDead {
 				continue
 			}
@@ -180,8 +188,10 @@ func FuzzState(f *testing.F) {
 		if after := s.core.Info(); after != before {
 			t.Fatalf("read again it is %+v, not %+v", after, before)
 		}
+		handedOut := map[id.Offset]struct{}{}
 		for range 64 {
 			for _, h := range s.records(Poll{Max: 8}) {
+				handedOut[h.Offset] = struct{}{}
 				if f := s.ack(h.Offset); f != nil {
 					t.Fatalf("ack %d: %s", h.Offset, f.Message)
 				}
@@ -189,6 +199,11 @@ func FuzzState(f *testing.F) {
 		}
 		if got := s.core.Info(); got.Cursor != 24 || got.Owed+got.InFlight+got.Delayed > 0 {
 			t.Fatalf("worked to its end it is %+v", got)
+		}
+		for o := range s.unfit {
+			if _, handed := handedOut[o]; handed {
+				t.Fatalf("record %d, which fits no answer, was handed out", o)
+			}
 		}
 	})
 }

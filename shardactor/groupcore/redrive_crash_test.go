@@ -44,3 +44,17 @@ func TestARedriveAfterACrashBetweenListingAndEndBeginsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A redrive begins again with a record's attempts, also where one record of the log still counts its deliveries together with those of others,
+// and a crash comes before the next.
+func TestARedriveBeginsAgainWithAttemptsAlsoAfterACrash(t *testing.T) {
+	s := newShell(small(), 2)
+	s.records(Poll{Max: 1})
+	expect(t, "give up", refused(s.do(GiveUp{Ask: s.ask(), Offset: 0}).Refusal), "ok")
+	s.seek(at(0), false)
+	expect(t, "both at once", told(s.records(Poll{Max: 2})), "0:1 1:1")
+	expect(t, "nack", refused(s.nack(0, 1)), "ok")
+	expect(t, "redrive", refused(s.do(Redrive{Ask: s.ask(), Offset: 0}).Refusal), "ok")
+	s.crash([logCount]bool{true, true})
+	expect(t, "after the crash", told(s.records(Poll{Max: 1})), "0:1")
+}

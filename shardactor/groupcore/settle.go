@@ -64,7 +64,7 @@ func (c *Core) mayNotWrite(ask Ask) bool {
 // standing is the claim that a settlement names; nil if it does not stand.
 func (c *Core) standing(n Conn, o id.Offset, attempts uint32) *rec {
 	r := c.play.byOffset[o]
-	if r == nil || r.state != claimed {
+	if r == nil || r.state != claimed || r.until <= c.now { // its time may be up, and its failure wait for its turn
 		return nil
 	}
 	if attempts == 0 {
@@ -136,7 +136,8 @@ func (c *Core) lapse() {
 	if c.stopped != nil {
 		return
 	}
-	for c.play.timers.len() > 0 && c.play.timers.top().until <= c.now {
+	// What fails may have to be written. No more at a time than a write may hold: the others fail when that is done.
+	for c.play.timers.len() > 0 && c.play.timers.top().until <= c.now && !c.backlog.full(c.opts.MaxUnwritten) {
 		switch r := c.play.timers.top(); r.state {
 		case claimed:
 			c.counts.Lapsed++

@@ -41,7 +41,7 @@ type got struct {
 }
 
 func newShell(opts Options, records int) *shell {
-	s := &shell{opts: opts, end: id.Offset(records), holes: map[id.Offset]bool{}, budget: 1000, got: map[uint64]*got{}, wakeAt: never}
+	s := &shell{opts: opts, end: id.Offset(records), holes: map[id.Offset]bool{}, unfit: map[id.Offset]bool{}, budget: 1000, got: map[uint64]*got{}, wakeAt: never}
 	for i := range s.tables {
 		s.tables[i] = map[string][]byte{}
 	}

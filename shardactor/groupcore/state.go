@@ -179,7 +179,7 @@ func (c *Core) loadDead(s *State) {
 		}
 		if r := c.play.byOffset[e.Offset]; r != nil {
 			r.redriven, d.owed = true, true
-			r.number, r.failures = max(r.number, e.Number), e.Failures
+			r.number, r.failures, r.again = e.Number, e.Failures, true // what the cursors say is from before the redrive
 			c.dead.owed++
 			c.play.redriven++
 			continue

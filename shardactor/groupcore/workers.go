@@ -183,9 +183,14 @@ func (c *Core) gone(n Conn) {
 	}
 	k.open = false
 	delete(c.conns, n)
+	c.endWaits(func(p *poll) bool { return p.conn == k })
+}
+
+// endWaits answers polls that wait, with nothing.
+func (c *Core) endWaits(of func(*poll) bool) {
 	var theirs []*poll
 	for _, p := range c.ends.items {
-		if p.conn == k {
+		if of(p) {
 			theirs = append(theirs, p)
 		}
 	}
@@ -193,5 +198,22 @@ func (c *Core) gone(n Conn) {
 	for _, p := range theirs {
 		c.unwait(p)
 		c.deliver(p, 0, nil)
+	}
+}
+
+// endReads answers polls whose records are being read, with nothing: those are owed.
+func (c *Core) endReads(of func(*poll) bool) {
+	for p := c.reading.first; p != nil; {
+		next := p.after
+		if of(p) {
+			c.reading.remove(p)
+			for _, r := range p.recs {
+				if r.poll == p.id { // not finished, voided or chosen for somebody else meanwhile
+					c.returnRec(r)
+				}
+			}
+			c.deliver(p, 0, nil)
+		}
+		p = next
 	}
 }

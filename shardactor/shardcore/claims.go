@@ -19,6 +19,10 @@ func (c *Core) write(at At, w *Write) {
 		c.hold(at, w)
 		return
 	}
+	if reason := c.log(w.Log).broken; reason != "" {
+		c.refuse(w, failed{reason: reason}.refusal())
+		return
+	}
 	if w.Batch.ProducerID != 0 && !c.numbered(w) {
 		return
 	}

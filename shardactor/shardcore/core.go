@@ -157,6 +157,8 @@ func (c *Core) Step(at At, in Input) {
 		c.recovered(in)
 	case LogOpened:
 		c.logOpened(in)
+	case LogFailed:
+		c.logFailed(in)
 	case OpenFailed:
 		c.openFailed(at, in)
 	case DiskStalled:

@@ -47,7 +47,7 @@ func (c *Core) Digest() uint64 {
 // digest adds what is known of one log.
 func (l *logState) digest(add func(...uint64)) {
 	add(uint64(l.generation), uint64(l.base), uint64(l.tail), uint64(l.durable), uint64(l.commit), uint64(l.unsynced), uint64(l.claimed))
-	add(uint64(len(l.appends)), uint64(len(l.claims)), uint64(len(l.pending)), uint64(len(l.waiting)))
+	add(uint64(len(l.appends)), uint64(len(l.claims)), uint64(len(l.pending)), uint64(len(l.waiting)), bit(l.broken != ""))
 	for _, a := range l.appends {
 		add(a.seq, uint64(a.end), uint64(a.bytes), bit(a.done))
 	}

@@ -98,6 +98,7 @@ func TestEveryPieceOfStateIsInTheDigest(t *testing.T) {
 		"duplicate":         leading(numbered(5, 1, 0), numbered(5, 1, 0)),
 		"other log":         leading(&Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records, Body: []byte{0}}}),
 		"other log's tail":  {Open{Generation: 1}, Recovered{Tails: [logCount]id.Offset{LogMain: 20, LogCounters: 1}}},
+		"fails elsewhere":   leading(LogFailed{Log: LogCounters, Reason: "EIO"}),
 		"trimmed elsewhere": {Open{Generation: 1}, Recovered{Tails: [logCount]id.Offset{LogMain: 20, LogCounters: 1}}, Trimmed{Log: LogCounters, Base: 1}},
 		"folded":            leading(&Write{Fold: true, Batch: &batch.Batch{Count: 1, Kind: batch.Records, Body: []byte{0}}}),
 		"held elsewhere":    {Open{Generation: 1}, &Write{Log: LogCounters, Batch: &batch.Batch{Count: 1, Kind: batch.Records}}},

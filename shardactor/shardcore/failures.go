@@ -1,6 +1,8 @@
 package shardcore
 
 import (
+	"fmt"
+
 	"github.com/felixd/felixd/wire"
 )
 
@@ -74,6 +76,21 @@ func (c *Core) poisoned(at At, in Poisoned) {
 	c.settleDrain()
 }
 
+// logFailed does the same to one log, which the others go on without.
+func (c *Core) logFailed(in LogFailed) {
+	l := c.log(in.Log)
+	if in.Log == LogMain || in.Reason == "" {
+		panic(fmt.Sprintf("shardcore: log %d failed alone, for the reason %q", in.Log, in.Reason))
+	}
+	c.flushLog(in.Log)
+	c.abandon(in.Log, func() *wire.Refusal {
+		f := wire.Refuse(wire.CodeStorage, "the log failed, the write may or may not be stored: "+in.Reason)
+		return &f
+	}, failed{reason: in.Reason}.refusal)
+	l.broken = in.Reason
+	c.settleDrain()
+}
+
 // abandonClaims ends everything claimed that is not committed, without an outcome: it may or may not be in the log, but for what did not
 // leave in an Append yet. What is committed is done, whoever has no room for it; what waited for claims did nothing, and is told so.
 // Completions that come later change nothing.
@@ -81,15 +98,20 @@ func (c *Core) abandonClaims(unknown, nothingDone func() *wire.Refusal) {
 	c.flushClaims()
 	c.release(forAll)
 	for i, l := range c.logs {
-		if l == nil {
-			continue
+		if l != nil {
+			c.abandon(Log(i), unknown, nothingDone)
 		}
-		l.abandon()
-		c.voidClaims(Log(i), unknown)
-		c.voidAppends(Log(i), 0)
-		if len(l.waiting) > 0 {
-			c.refuseWaiting(l, nothingDone)
-		}
+	}
+}
+
+// abandon is abandonClaims of one log.
+func (c *Core) abandon(log Log, unknown, nothingDone func() *wire.Refusal) {
+	l := c.log(log)
+	l.abandon()
+	c.voidClaims(log, unknown)
+	c.voidAppends(log, 0)
+	if len(l.waiting) > 0 {
+		c.refuseWaiting(l, nothingDone)
 	}
 }
 

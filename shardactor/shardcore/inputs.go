@@ -55,11 +55,18 @@ func MainTail(end id.Offset) [logCount]id.Offset {
 	return tails
 }
 
-// LogOpened says that a log other than the main one, which Recovered told nothing of, was opened after all, because it is needed now. Nothing
-// was claimed in it before.
+// LogOpened says that a log other than the main one was opened: one which Recovered told nothing of, because it is needed now and nothing was
+// claimed in it before; or one that has failed, anew.
 type LogOpened struct {
 	Log  Log
 	Tail id.Offset
+}
+
+// LogFailed says that a log other than the main one acknowledges nothing any more: a sync failed, and what was on its way may or may not be
+// stored. The rest of the replica goes on without it; writes to it are refused until LogOpened. Where the rest does not, it is Poisoned.
+type LogFailed struct {
+	Log    Log
+	Reason string
 }
 
 // OpenFailed says that a log could not be opened. Damaged: what it holds is known to be bad, and only an operator can help.
@@ -125,8 +132,8 @@ type WriteFailed struct {
 	Full bool
 }
 
-// Poisoned says that one of the logs acknowledges nothing any more: a sync failed, and what was on its way may or may not be stored. That
-// ends the whole replica; the way back is a new Open.
+// Poisoned says that one of the logs, which the others are nothing without, acknowledges nothing any more: a sync failed, and what was on its
+// way may or may not be stored. That ends the whole replica; the way back is a new Open.
 type Poisoned struct{ Reason string }
 
 // Trimmed says that everything of a log below Base was removed.
@@ -154,6 +161,7 @@ func (Open) input()        {}
 func (Recovered) input()   {}
 func (OpenFailed) input()  {}
 func (LogOpened) input()   {}
+func (LogFailed) input()   {}
 func (*Write) input()      {}
 func (Persisted) input()   {}
 func (PersistedTo) input() {}

@@ -13,7 +13,8 @@ import (
 //  2. appends are in claim order, contiguous, and end where the claims begin, which end at tail; each covers at least one record;
 //  3. unsynced is the sum of the appends' bytes;
 //  4. pending holds, in claim order, exactly the writes that were claimed and have no outcome, and each ends at or below tail;
-//  5. waiting holds, in the order they came, writes that wait for something above commit and at or below tail.
+//  5. waiting holds, in the order they came, writes that wait for something above commit and at or below tail;
+//  6. in a log that has failed nothing is claimed, and nobody waits.
 type logState struct {
 	generation id.Generation
 	base       id.Offset // begin of what is kept, as far as it was told
@@ -26,6 +27,7 @@ type logState struct {
 	claimed    int            // bytes of claims
 	pending    []pendingWrite
 	waiting    []waitingWrite
+	broken     string // why it takes nothing until it is opened anew, while the others go on; empty: it does
 }
 
 // appendState is one Append on its way.
@@ -114,6 +116,9 @@ func (l *logState) check(name Log, answerable id.Offset) error {
 	}
 	if n := len(l.waiting); n > 0 && (len(l.pending) == 0 || !l.awaits(0) || !l.awaits(n-1)) {
 		return fmt.Errorf("log %d: %d writes wait for something outside (%d, %d], and %d are pending", name, n, l.commit, l.tail, len(l.pending))
+	}
+	if l.broken != "" && (l.tail != l.durable || len(l.waiting) > 0) {
+		return fmt.Errorf("log %d: it has failed; its tail is %d, durable %d, and %d writes wait", name, l.tail, l.durable, len(l.waiting))
 	}
 	return nil
 }

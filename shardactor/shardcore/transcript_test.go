@@ -25,7 +25,7 @@ var rewrite = flag.Bool("rewrite", false, "write what the core says into testdat
 //	writefailed SEQ REASON [full]                     poisoned REASON | trimmed BASE
 //	released END             blocking (before anything else: the core withholds answers)
 //	stalled | back | damaged REASON | drain | wake    take
-//	logopened TAIL           (that of the counters, after the others)
+//	logopened TAIL           (that of the counters, after the others)       logfailed REASON log=counters
 //	number                   booked (before anything else: what the core tells its book is in the transcript)
 //	restart GENERATION (a new core that recovers what the old one would have put into its snapshot; it is opened, and saving)
 //
@@ -129,6 +129,8 @@ func play(t *testing.T, script string) string {
 		case "booked":
 			opts.Book = toldBook{tell: judging}
 			c = New(opts)
+		case "logfailed":
+			c.Step(at, LogFailed{Log: log, Reason: word[1]})
 		case "poisoned":
 			c.Step(at, Poisoned{Reason: word[1]})
 		case "trimmed":

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/felixd/felixd/internal/testkit"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/segment"
@@ -253,7 +253,7 @@ func (v *victim) verdict(t testing.TB, disk *vfs.Mem, mode disklog.VerifyMode) (
 func TestNoSingleDamageToAStoreIsServedAsData(t *testing.T) {
 	const perLife = 50
 	counts, refusals, opened := map[string]int{}, 0, 0
-	for left, seed := testkit.Size("store_damages"), uint64(0); left > 0; seed++ {
+	for left, seed := effort.Size("store_damages"), uint64(0); left > 0; seed++ {
 		v := life(t, seed)
 		if refused, wrong := v.verdict(t, v.disk.Clone(), disklog.VerifyFull); refused || wrong != "" {
 			t.Fatalf("seed %d, without any damage: %v, %s", seed, refused, wrong)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/felixd/felixd/internal/testkit"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
@@ -48,7 +48,7 @@ func TestDUR05_ATailTornAtAnyByteIsCutToTheLastWholeBatch(t *testing.T) {
 	if ends[3] != len(whole) {
 		t.Fatalf("the file has %d bytes, its batches end at %v", len(whole), ends)
 	}
-	stride := max(1, (len(whole)-promised)/testkit.Size("torn_positions"))
+	stride := max(1, (len(whole)-promised)/effort.Size("torn_positions"))
 	for cut := promised; cut <= len(whole); cut += stride {
 		for _, zeros := range []int{0, len(whole) - cut} {
 			torn := append(whole[:cut:cut], make([]byte, zeros)...)

@@ -131,7 +131,7 @@ func TestOfFiftyConditionalWritersOneWinsOverACrash(t *testing.T) {
 			if round%2 == 0 {
 				leave = leaves(rnd)
 			}
-			image := b.mains.cut(leave)
+			image := b.mains.Cut(leave)
 			rule.Release()
 			rule.Remove()
 			b.crash(leave)

@@ -76,7 +76,7 @@ func (s *site) opened(_ route.Name, _ id.Incarnation, shard uint32, log id.LogID
 type broker struct {
 	t        testing.TB
 	mem      *vfs.Mem
-	mains    *mains
+	mains    *testkit.Mains
 	fault    *vfs.Fault
 	pool     *diskpool.Pool
 	store    *disklog.Store
@@ -90,7 +90,7 @@ type broker struct {
 func (s *site) start(mem *vfs.Mem) *broker {
 	s.t.Helper()
 	b := &broker{t: s.t, mem: mem, damaged: make(chan error, 64), pool: diskpool.New(diskpool.Options{})}
-	b.mains = &mains{FS: mem, mem: mem}
+	b.mains = testkit.NewMains(mem)
 	b.fault = vfs.NewFault(b.mains, nil)
 	slots := diskpool.NewReadSlots(diskpool.DefaultReadSlots)
 	b.store = testkit.Must(disklog.OpenStore(b.fault, disklog.Options{Exec: b.pool, Slots: slots, SegmentBytes: 128 << 10}))(s.t)
@@ -130,7 +130,7 @@ func (b *broker) stop() { b.end(b.node.Drain) }
 
 // crash ends the broker at once, and returns what its disk is then: (*vfs.Mem).Clone is a kill, leaves a power cut.
 func (b *broker) crash(leave func(*vfs.Mem) *vfs.Mem) *vfs.Mem {
-	image := b.mains.cut(leave)
+	image := b.mains.Cut(leave)
 	b.end(func(context.Context) error { return nil })
 	return image
 }

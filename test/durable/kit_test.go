@@ -105,7 +105,7 @@ type broker struct {
 	t        testing.TB
 	site     *site
 	mem      *vfs.Mem
-	mains    *mains
+	mains    *testkit.Mains
 	fault    *vfs.Fault
 	pool     *diskpool.Pool
 	store    *disklog.Store
@@ -139,7 +139,7 @@ func (s *site) launch(mem *vfs.Mem) *broker {
 		t: s.t, site: s, mem: mem, registry: prometheus.NewRegistry(), damaged: make(chan error, 64), ready: make(chan struct{}), applied: make(chan uint64, 64),
 		pool: diskpool.New(diskpool.Options{}),
 	}
-	b.mains = &mains{FS: mem, mem: mem}
+	b.mains = testkit.NewMains(mem)
 	b.fault = vfs.NewFault(b.mains, nil)
 	slots := diskpool.NewReadSlots(diskpool.DefaultReadSlots)
 	so := disklog.Options{Exec: b.pool, Slots: slots, SegmentBytes: 128 << 10}
@@ -210,7 +210,7 @@ func (b *broker) stop() {
 
 // powerCut ends the broker at once, and returns what its disk is then.
 func (b *broker) powerCut(leave func(*vfs.Mem) *vfs.Mem) *vfs.Mem {
-	image := b.mains.cut(leave)
+	image := b.mains.Cut(leave)
 	b.abandon()
 	return image
 }

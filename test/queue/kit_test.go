@@ -78,7 +78,7 @@ type broker struct {
 	t        testing.TB
 	site     *site
 	mem      *vfs.Mem
-	mains    *mains
+	mains    *testkit.Mains
 	fault    *vfs.Fault
 	pool     *diskpool.Pool
 	store    *disklog.Store
@@ -95,7 +95,7 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	b := &broker{
 		t: s.t, site: s, mem: mem, registry: prometheus.NewRegistry(), damaged: make(chan error, 64), pool: diskpool.New(diskpool.Options{}),
 	}
-	b.mains = &mains{FS: mem, mem: mem}
+	b.mains = testkit.NewMains(mem)
 	b.fault = vfs.NewFault(b.mains, nil)
 	slots := diskpool.NewReadSlots(diskpool.DefaultReadSlots)
 	so := disklog.Options{Exec: b.pool, Slots: slots, SegmentBytes: 128 << 10}
@@ -148,7 +148,7 @@ func unplugged(m *vfs.Mem) *vfs.Mem { return m.CrashHard() }
 
 // crash ends the broker at once, and returns what its disk is then.
 func (b *broker) crash(leave func(*vfs.Mem) *vfs.Mem) *vfs.Mem {
-	image := b.mains.cut(leave)
+	image := b.mains.Cut(leave)
 	b.end(func(context.Context) error { return nil })
 	return image
 }

@@ -95,7 +95,7 @@ func TestI19_ATornTailOfTheCursorsSkipsNothing(t *testing.T) {
 	}
 	written := func() int64 { _, size := logFile(t, b.mem, cursorFolder); return size }
 	testkit.Eventually(t, "the acks are written", func() bool { return written() > durable && b.metric("felix_group_in_flight") <= 1 })
-	image := b.mains.cut(killed)
+	image := b.mains.Cut(killed)
 	stuck.Release()
 	b.end(b.node.Close)
 	for range 2 {

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"os"
+	"testing"
+)
+
+// daemonVariable makes this test program a felixd, for tests that need one in a process of its own.
+const daemonVariable = "FELIXD_TEST_DAEMON"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(daemonVariable) != "" {
+		main() // it exits
+	}
+	os.Exit(m.Run())
+}

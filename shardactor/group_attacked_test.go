@@ -1,0 +1,140 @@
+package shardactor
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/shardactor/groupcore"
+	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/disklog"
+	"github.com/felixd/felixd/storage/vfs"
+)
+
+// These are what an attacker found.
+
+// pathOf is where the one actor of a kind is.
+func (d *diskWorld) pathOf(kind string) string {
+	d.t.Helper()
+	list, _, err := d.sys.Faults().List("", actors.FaultListMax)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, a := range list {
+		if a.Kind == kind {
+			return a.Path
+		}
+	}
+	d.t.Fatalf("no %s runs: %+v", kind, list)
+	return ""
+}
+
+// send sends a request whose answer is taken later.
+func (w *worker) send(in groupcore.Input) {
+	w.t.Helper()
+	m := &GroupRequest{Group: w.name, In: in}
+	m.To(w, 1)
+	if err := w.h.Ref.TrySend(m, Size(m)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestPublishersThatFillTheMailboxOfTheShardFailNoAck(t *testing.T) {
+	d := newDiskWorld(t, vfs.NewMem())
+	h := d.streamShard("jobs")
+	written(t, h, 0, "0", "1", "2")
+	w := newWorker(t, h, "workers", 1)
+	w.poll(1)
+	w.do(groupcore.Discard{Offset: 99}) // all is written
+	group, shard := d.pathOf("group"), d.pathOf("shard")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(d.sys.Faults().Pause(group, 10*time.Minute))
+	w.send(&groupcore.Ack{Offset: 0})
+	written(t, h, 3, "3") // the shard has passed it on
+	must(d.sys.Faults().Pause(shard, 10*time.Minute))
+	r, n := newReplies(), shardcore.Token(0)
+	for ; ; n++ {
+		m := message("x")
+		m.To(r, n)
+		if err := h.Ref.TrySend(m, Size(m)); errors.Is(err, actors.ErrFull) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(d.sys.Faults().Heal(group))
+	d.await("the group waits for room", func() bool {
+		next, ok := d.clock.Next()
+		return ok && !next.After(d.clock.Now().Add(resendAfter))
+	})
+	must(d.sys.Faults().Heal(shard))
+	for i := range n {
+		r.wait(t, i)
+	}
+	var a any
+	d.await("the ack is answered", func() bool {
+		d.clock.Advance(time.Millisecond)
+		select {
+		case a = <-w.out:
+			return true
+		default:
+			return false
+		}
+	})
+	if x := a.(groupcore.Answer); x.Refusal != nil {
+		t.Errorf("the ack, while %d publishes waited for the shard: %v", n, x.Refusal)
+	}
+	if got := newWorker(t, h, "workers", 2).poll(1); len(got) == 0 {
+		t.Error("nothing is handed out")
+	}
+}
+
+// Where logs are synced by a timer, each by its own, a position that counts on a dead letter is never on the device before it.
+func TestAPowerCutInPeriodicModeLosesNoDeadLetter(t *testing.T) {
+	periodic := func(x *diskSetup) { x.store.Fsync = disklog.Periodic }
+	mem := vfs.NewMem()
+	d := newDiskWorld(t, mem, periodic)
+	h := d.streamShard("jobs")
+	written(t, h, 0, "poison", "good")
+	log := d.listed(1)[0].file
+	d.await("the records are on the device", func() bool {
+		d.clock.Advance(300 * time.Millisecond)
+		_, durable, _ := log.Bounds()
+		return durable == 2
+	})
+	w := newWorker(t, h, "workers", 1)
+	w.poll(2)
+	w.do(groupcore.Discard{Offset: 99})
+	held := d.fault.Add(vfs.Rule{Match: func(name string) bool { return strings.HasPrefix(name, "dead-letters/") }, Calls: []vfs.Call{vfs.CallSync}, Block: true})
+	w.send(groupcore.GiveUp{Offset: 0})
+	for reached := false; !reached; {
+		select {
+		case <-held.Reached():
+			reached = true
+		case <-w.out:
+			t.Fatal("answered before the dead letter was synced")
+		case <-time.After(patience):
+			t.Fatal("no sync")
+		}
+	}
+	for range 20 { // time enough for the cursors
+		d.clock.Advance(300 * time.Millisecond)
+	}
+	cut := mem.CrashHard()
+	d.fault.Set(nil)
+
+	n := newDiskWorld(t, cut, periodic)
+	h = n.streamShard("jobs")
+	w = newWorker(t, h, "workers", 1)
+	got, list := w.poll(10), w.do(groupcore.ListDead{Max: 10})
+	if len(list.Dead) == 0 && (len(got) == 0 || got[0].Offset != 0) {
+		t.Errorf("the record that was given up on is neither listed nor owed: %+v", got)
+	}
+}

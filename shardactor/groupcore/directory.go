@@ -1,0 +1,131 @@
+package groupcore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/felixd/felixd/wire/id"
+)
+
+// Directory knows which keys each group has in one log, so that what is stored of one group is found without looking at that of all others. It
+// takes about 40 bytes of memory for each key but the position, and 200 for each group. It is not safe for concurrent use.
+//
+//  1. a group is in it exactly as long as it has a key;
+//  2. a key that no version of this package makes is kept as well, under the group it names: it is that group's trouble and of no other.
+type Directory struct {
+	groups map[string]*groupKeys
+}
+
+// groupKeys are the keys of one group.
+type groupKeys struct {
+	position bool // there is one
+	lives    bool // and it is not that of a group that was deleted
+	keys     map[dkey]struct{}
+	odd      map[string]struct{} // of another length, whole
+}
+
+// NewDirectory returns one without keys.
+func NewDirectory() *Directory { return &Directory{groups: make(map[string]*groupKeys)} }
+
+// splitKey is what a key says without being believed: the group that it begins with, and the rest; false if it names none.
+func splitKey(key []byte) (group, rest []byte, ok bool) {
+	if len(key) == 0 || len(key) < 1+int(key[0]) {
+		return nil, nil, false
+	}
+	return key[1 : 1+int(key[0])], key[1+int(key[0]):], true
+}
+
+// Put says that a key has a value. Neither is kept.
+func (d *Directory) Put(key, value []byte) {
+	group, rest, ok := splitKey(key)
+	if !ok {
+		return // of no group
+	}
+	g := d.groups[string(group)]
+	if g == nil {
+		g = &groupKeys{}
+		d.groups[string(group)] = g
+	}
+	switch k, fits := restOf(rest); {
+	case !fits:
+		if g.odd == nil {
+			g.odd = make(map[string]struct{})
+		}
+		g.odd[string(key)] = struct{}{}
+	case k == dkey{KindPosition, 0}:
+		_, e, err := DecodeEntry(key, value)
+		g.position, g.lives = true, err == nil && !e.Deleted
+	default:
+		if g.keys == nil {
+			g.keys = make(map[dkey]struct{})
+		}
+		g.keys[k] = struct{}{}
+	}
+}
+
+// restOf is what a key says behind its group.
+func restOf(rest []byte) (k dkey, ok bool) {
+	if len(rest) != keyBytes-1 {
+		return k, false
+	}
+	return dkey{Kind(rest[0]), id.Offset(binary.BigEndian.Uint64(rest[1:]))}, true
+}
+
+// Delete says that a key has no value any more.
+func (d *Directory) Delete(key []byte) {
+	group, rest, ok := splitKey(key)
+	g := d.groups[string(group)]
+	if !ok || g == nil {
+		return
+	}
+	switch k, fits := restOf(rest); {
+	case !fits:
+		delete(g.odd, string(key))
+	case k == dkey{KindPosition, 0}:
+		g.position, g.lives = false, false
+	default:
+		if delete(g.keys, k); len(g.keys) == 0 {
+			g.keys = nil // a table that was large gives its memory back here alone
+		}
+	}
+	if !g.position && len(g.keys) == 0 && len(g.odd) == 0 {
+		delete(d.groups, string(group))
+	}
+}
+
+// Keys calls f for each key of a group, the position first and the others in order. The key is good until f returns.
+func (d *Directory) Keys(group string, f func(key []byte)) {
+	g := d.groups[group]
+	if g == nil {
+		return
+	}
+	var room [keyBytes + MaxGroupBytes]byte
+	if g.position {
+		f(AppendKey(room[:0], group, KindPosition, 0))
+	}
+	list := make([]dkey, 0, len(g.keys))
+	for k := range g.keys {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b dkey) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.offset, b.offset)) })
+	for _, k := range list {
+		f(AppendKey(room[:0], group, k.kind, k.offset))
+	}
+	odd := make([]string, 0, len(g.odd))
+	for k := range g.odd {
+		odd = append(odd, k)
+	}
+	slices.Sort(odd)
+	for _, k := range odd {
+		f([]byte(k))
+	}
+}
+
+// Names are the first most names of groups that have a position, and were not deleted.
+func (d *Directory) Names(most int) []string {
+	names := slices.Sorted(maps.Keys(d.groups))
+	names = slices.DeleteFunc(names, func(name string) bool { return !d.groups[name].lives })
+	return names[:min(len(names), most)]
+}
