@@ -126,6 +126,7 @@ type groupOptions struct {
 	ends    *logEnds
 	hungry  *atomic.Bool // polls wait: the shard is to tell when the log goes on
 	inbox   *groupInbox
+	child   *groupChild
 	shard   Ref
 	metrics *GroupMetrics
 }
@@ -354,8 +355,14 @@ const resendAfter = 2 * time.Millisecond
 
 // send has the shard append a batch, or keeps it until there is room.
 func (g *Group) send(at time.Duration, m *groupWrite) {
-	switch err := g.opts.shard.TrySend(m, len(m.batch.Body)); {
-	case err == nil:
+	m.from = g.opts.child
+	m.from.sent.Add(1) // before the shard can come to it
+	err := g.opts.shard.TrySend(m, len(m.batch.Body))
+	if err == nil {
+		return
+	}
+	m.from.sent.Add(^uint64(0))
+	switch {
 	case errors.Is(err, actors.ErrFull):
 		g.unsent = append(g.unsent, m)
 	default:

@@ -2,6 +2,8 @@ package shardactor
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,8 @@ import (
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // These are what an attacker found.
@@ -137,4 +141,108 @@ func TestAPowerCutInPeriodicModeLosesNoDeadLetter(t *testing.T) {
 	if len(list.Dead) == 0 && (len(got) == 0 || got[0].Offset != 0) {
 		t.Errorf("the record that was given up on is neither listed nor owed: %+v", got)
 	}
+}
+
+// What a group that failed had sent to be written is not written behind the back of the one that comes after it.
+func TestAGroupThatComesAfterAFailureKnowsWhatTheOneBeforeHadSent(t *testing.T) {
+	mem := vfs.NewMem()
+	d := newDiskWorld(t, mem)
+	h := d.streamShard("jobs")
+	written(t, h, 0, "0", "1", "2", "3", "4", "5")
+	w := newWorker(t, h, "workers", 1)
+	w.poll(3)
+	w.do(groupcore.Discard{Offset: 99}) // all is written
+	group, shard := d.pathOf("group"), d.pathOf("shard")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := func(path string, items int) bool {
+		list, _, err := d.sys.Faults().List("", actors.FaultListMax)
+		must(err)
+		return slices.ContainsFunc(list, func(a actors.ActorInfo) bool { return a.Path == path && a.MailboxItems >= items })
+	}
+	must(d.sys.Faults().Pause(group, 10*time.Minute))
+	w.send(groupcore.Seek{Start: wire.Start{Kind: wire.StartOffset, Offset: 1}})
+	written(t, h, 6, "6")
+	must(d.sys.Faults().Pause(shard, 10*time.Minute))
+	other := newWorker(t, h, "workers", 2)
+	other.send(&groupcore.Poll{Conn: 2, Max: 6}) // waits at the shard
+	must(d.sys.Faults().Heal(group))             // it has its seek written: that is behind the poll
+	d.await("the write is in the mailbox", func() bool { return runs(shard, 2) })
+	must(d.sys.Faults().Crash(group))
+	d.await("the group is gone", func() bool { return !runs(group, 0) })
+	must(d.sys.Faults().Heal(shard))
+	for _, w := range []*worker{w, other} {
+		select {
+		case <-w.out:
+		case <-time.After(patience):
+			t.Fatal("not answered")
+		}
+	}
+	acked := map[id.Offset]bool{}
+	d.await("records are handed out", func() bool { // it is brought up again when all was taken
+		got, _ := other.ask(&groupcore.Poll{Conn: 2, Max: 6}).([]groupcore.Handed)
+		for _, r := range got {
+			if r.Offset > 1 { // somebody keeps the others
+				other.ack(r.Offset)
+				acked[r.Offset] = true
+			}
+		}
+		return len(acked) > 3
+	})
+	n := newDiskWorld(t, mem.Clone())
+	h = n.streamShard("jobs")
+	w = newWorker(t, h, "workers", 1)
+	for range 8 {
+		for _, r := range w.poll(10) {
+			if acked[r.Offset] {
+				t.Errorf("%d was finished and answered, and is handed out again after a kill: %+v", r.Offset, r)
+			}
+		}
+	}
+}
+
+func TestGroupsThatDoNotExistTakeNoPlaceOfThoseThatDo(t *testing.T) {
+	settings := DefaultGroupSettings()
+	settings.PerShard = 4
+	d := newDiskWorld(t, vfs.NewMem(), func(s *diskSetup) { s.disk.Groups = settings })
+	h := d.streamShard("jobs")
+	written(t, h, 0, "0")
+	for i := range 20 {
+		newWorker(t, h, fmt.Sprint("nobody", i), 1).do(groupcore.Describe{})
+	}
+	if got := newWorker(t, h, "workers", 1).poll(1); len(got) != 1 {
+		t.Errorf("handed out: %+v", got)
+	}
+}
+
+func TestTheMemoryOfGroupsIsBounded(t *testing.T) {
+	const limit = 32 << 10
+	d := newDiskWorld(t, vfs.NewMem(), func(s *diskSetup) { s.disk.IndexBytes = limit })
+	h := d.streamShard("jobs")
+	written(t, h, 0, "0")
+	refused := 0
+	var first *worker
+	for i := range 400 {
+		w := newWorker(t, h, fmt.Sprintf("%s-%04d", strings.Repeat("x", 240), i), 1)
+		a, ok := w.ask(&groupcore.Poll{Conn: 1, Max: 1}).(groupcore.Answer)
+		switch {
+		case !ok:
+			w.do(groupcore.Discard{Offset: 99}) // it is written
+		case a.Refusal.Code != wire.CodeLimitExceeded:
+			t.Fatalf("group %d: %v", i, a.Refusal)
+		default:
+			refused++
+		}
+		if i == 0 {
+			first = w
+		}
+	}
+	if used := d.disks.index.Used(); used > 2*limit || refused == 0 {
+		t.Errorf("%d bytes are used of a budget of %d, and %d groups were refused", used, limit, refused)
+	}
+	first.ack(0) // what there is goes on
 }

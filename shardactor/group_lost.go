@@ -18,7 +18,7 @@ func (g *groups) correctLost(t *actors.Turn, shard Ref) {
 		return
 	}
 	for _, name := range g.lost.Found(g.disk.groups.beyond(end), g.settings.PerShard) { // none runs yet
-		_, _ = g.spawn(t, shard, name) // whoever asks for it is told why it can't be used
+		_, _ = g.spawn(t, shard, name, false) // whoever asks for it is told why it can't be used
 	}
 }
 

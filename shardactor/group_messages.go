@@ -108,6 +108,7 @@ type groupWrite struct {
 	group string
 	log   shardcore.Log
 	seq   uint64 // of the group's Persist
+	from  *groupChild
 	batch batch.Batch
 }
 

@@ -44,7 +44,9 @@ type groups struct {
 	byActor  map[string]string
 	list     []*groupChild // the same, in the order they came
 	writes   map[string]int
-	door     *groupcore.Door // where requests wait for the logs to be opened
+	leaving  map[string]*groupChild // that are over, and had something sent that the shard did not take yet
+	stopping int                    // of list, how many were told to stop when they rested
+	door     *groupcore.Door        // where requests wait for the logs to be opened
 	next     uint64
 	stopped  *wire.Refusal // the shard ends
 	lost     groupcore.Lost
@@ -57,6 +59,10 @@ type groupChild struct {
 	hungry atomic.Bool
 	inbox  groupInbox
 	asked  uint64 // requests that were passed on
+
+	stopping bool          // it was told to, at rest
+	sent     atomic.Uint64 // batches for which the mailbox of the shard had room
+	taken    uint64        // of those, how many the shard has come to
 }
 
 func newGroups(d *disk, s *GroupSettings, m *GroupMetrics) *groups {
@@ -121,7 +127,7 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 	c := g.byName[m.Group]
 	if c == nil {
 		var f *wire.Refusal
-		if c, f = g.spawn(t, shard, m.Group); f != nil {
+		if c, f = g.spawn(t, shard, m.Group, makesGroup(m.In)); f != nil {
 			m.refuse(*f)
 			return
 		}
@@ -140,11 +146,11 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 }
 
 // spawn brings a group up from what its logs say.
-func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wire.Refusal) {
+func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*groupChild, *wire.Refusal) {
 	switch {
-	case g.writes[name] > 0:
+	case g.writes[name] > 0 || g.leaving[name] != nil:
 		return nil, unavailableGroup("the group is being brought up again; repeat the request")
-	case len(g.list) >= g.settings.PerShard:
+	case len(g.list)-g.stopping >= g.settings.PerShard:
 		f := wire.Refuse(wire.CodeLimitExceeded, "too many groups of one shard are in use; "+strconv.Itoa(g.settings.PerShard)+" are the most")
 		return nil, &f
 	}
@@ -153,11 +159,16 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wi
 		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+err.Error())
 		return nil, &f
 	}
+	if makes && state.Empty() {
+		if f := g.admit(name); f != nil {
+			return nil, f
+		}
+	}
 	if end := g.ends.committed.Load(); end > 0 {
 		g.ends.ages.note(id.Offset(end), t.Now())
 	}
 	c := &groupChild{name: name}
-	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, shard: shard, metrics: g.metrics}
+	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, child: c, shard: shard, metrics: g.metrics}
 	o.core.Group = name
 	o.end, o.cut = g.lost.BringUp(name)
 	g.next++
@@ -179,6 +190,28 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string) (*groupChild, *wi
 	g.list = append(g.list, c)
 	return c, nil
 }
+
+// admit refuses to make a group for which the node has no memory. What there is of a group is bounded by its settings; how many there are is not.
+func (g *groups) admit(name string) *wire.Refusal {
+	key := groupcore.AppendKey(nil, name, groupcore.KindPosition, 0)
+	if err := g.disk.groups.tables[0].Index().Admit(key, positionBytes, false); err != nil {
+		f := wire.Refuse(wire.CodeLimitExceeded, "no memory for one more group, remove those that nobody uses: "+full(err))
+		return &f
+	}
+	return nil
+}
+
+// makesGroup reports whether a request makes its group if there is none.
+func makesGroup(in groupcore.Input) bool {
+	switch in.(type) {
+	case *groupcore.Poll, groupcore.Seek:
+		return true
+	}
+	return false
+}
+
+// positionBytes is about what the position of a group takes as a value.
+const positionBytes = 32
 
 // endAsked refuses a request of which nothing happened.
 func endAsked(m groupMessage, message string) {
@@ -211,6 +244,15 @@ func (g *groups) ended(x actors.Terminated) (name string, known bool) {
 	c := g.byName[name]
 	delete(g.byName, name)
 	g.list = slices.DeleteFunc(g.list, func(o *groupChild) bool { return o == c })
+	if c.stopping {
+		g.stopping--
+	}
+	if c.sent.Load() > c.taken { // the shard hears of the end before it comes to what was sent before
+		if g.leaving == nil {
+			g.leaving = make(map[string]*groupChild)
+		}
+		g.leaving[name] = c
+	}
 	return name, true
 }
 
@@ -218,6 +260,10 @@ func (g *groups) ended(x actors.Terminated) (name string, known bool) {
 func (g *groups) idle(m *groupIdle) {
 	if c := g.byName[m.group]; c != nil && c.asked == m.stepped {
 		c.ref.Stop()
+		if !c.stopping {
+			c.stopping = true
+			g.stopping++
+		}
 	}
 }
 
@@ -240,6 +286,9 @@ func (g *groups) write(m *groupWrite) shardcore.Input {
 		g.writes = make(map[string]int)
 	}
 	g.writes[m.group]++
+	if m.from.taken++; g.leaving[m.group] == m.from && m.from.taken == m.from.sent.Load() {
+		delete(g.leaving, m.group)
+	}
 	m.result, m.done = nil, func() { g.written(m.group) }
 	if m.log == shardcore.LogCursors && g.lost.Standing() {
 		m.Reply = correctedReply{m.Reply, g, m.group}

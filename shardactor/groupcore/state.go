@@ -18,6 +18,11 @@ type State struct {
 // NewState begins to gather what the logs say of a group.
 func NewState(group string) *State { return &State{group: group} }
 
+// Empty reports whether the logs say nothing of the group.
+func (s *State) Empty() bool {
+	return s.position == nil && len(s.ranges)+len(s.runs)+len(s.numbers)+len(s.deads) == 0
+}
+
 // Add takes the newest value of a key from either log. It keeps neither. The error is a *RecordError.
 func (s *State) Add(key, value []byte) error {
 	group, e, err := DecodeEntry(key, value)
