@@ -22,6 +22,7 @@ type oneShot struct {
 	// idempotent: it may be done twice. So it is sent again when its outcome is unknown, with writes.
 	idempotent bool
 	wait       time.Duration // how long the broker may take for the answer on purpose
+	seat       *uint64       // of the connection that has to take it; nil: any
 }
 
 // ask sends a question to the entry and returns the answer. Questions change nothing, so a failed one is asked again as the
@@ -69,7 +70,13 @@ func untaken(err error) bool { return !errors.Is(err, ErrOutcomeUnknown) && repe
 
 // askAt is one try at one broker. Its errors are refusals, and what kept the answer from coming.
 func (c *Client) askAt(ctx context.Context, t *target, q *oneShot, frame []byte) (answer wire.Message, err error) {
-	control, err := c.openControl(ctx, t.cacheLinks, q.op, smallMessage+len(frame))
+	pool := t.cacheLinks
+	seat := q.seat
+	if seat == nil {
+		next := pool.turn.Add(1) - 1
+		seat = &next
+	}
+	control, err := c.openControlAt(ctx, pool, q.op, smallMessage+len(frame), *seat)
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,11 @@ func (s *control) receive(op string) (wire.Message, error) {
 // broker when this one is going away. The error is that of acquire, the *BrokerError of the refusal, a
 // *ConnectionLostError, a *ProtocolError, or that of ctx.
 func (c *Client) openControl(ctx context.Context, pool *linkPool, op string, bytes int) (*control, error) {
+	return c.openControlAt(ctx, pool, op, bytes, pool.turn.Add(1)-1)
+}
+
+// openControlAt is openControl on the connection of a seat.
+func (c *Client) openControlAt(ctx context.Context, pool *linkPool, op string, bytes int, seat uint64) (*control, error) {
 	var held int64
 	if bytes > 0 { // who opens a lane must not stand in line behind those who wait for it
 		var err error
@@ -63,7 +68,7 @@ func (c *Client) openControl(ctx context.Context, pool *linkPool, op string, byt
 			return nil, c.ended(ctx, op)
 		}
 	}
-	l, err := pool.acquire(ctx, op)
+	l, err := pool.acquireAt(ctx, op, seat)
 	if err == nil {
 		var s *control
 		if s, err = c.openOn(ctx, pool, l, op); err == nil {

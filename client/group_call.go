@@ -38,6 +38,7 @@ func (c *Client) groupCall(try, namespace, stream string, shard uint32, group st
 	}
 	if k.bad == nil {
 		k.route = c.streams.entry(namespace, stream).route(shard)
+		k.seat = &k.route.seat
 	}
 	return k
 }

@@ -55,7 +55,7 @@ func (g *groupStream) open(ctx context.Context, t *target) error {
 		return nil
 	}
 	g.close()
-	s, err := g.client.openControl(ctx, t.cacheLinks, g.op, 0)
+	s, err := g.client.openControlAt(ctx, t.cacheLinks, g.op, 0, g.route.seat)
 	if err != nil {
 		return err
 	}

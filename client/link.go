@@ -79,7 +79,12 @@ func newLinkPool(t *target, kind linkKind, size int) *linkPool {
 
 // acquire returns a live connection. The error is a *ConnectError, ErrClosed, or that of ctx.
 func (p *linkPool) acquire(ctx context.Context, op string) (*link, error) {
-	slot := &p.slots[(p.turn.Add(1)-1)%uint64(len(p.slots))]
+	return p.acquireAt(ctx, op, p.turn.Add(1)-1)
+}
+
+// acquireAt is acquire of the same connection for the same seat, as long as it lives.
+func (p *linkPool) acquireAt(ctx context.Context, op string, seat uint64) (*link, error) {
+	slot := &p.slots[seat%uint64(len(p.slots))]
 	l, err := slot.get(ctx)
 	switch {
 	case err == nil:

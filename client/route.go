@@ -12,6 +12,9 @@ import (
 // The order of publishes survives a change of the way: nothing goes the new way while anything is under way on the old.
 type route struct {
 	share budgetShare // of the client's bytes, under the budget's lock
+	// seat says which connection of a pool takes all requests about the groups of the shard: a claim may stand on the connection alone that
+	// got it.
+	seat uint64
 
 	mu         sync.Mutex
 	owner      *target       // nil: the entry

@@ -66,7 +66,7 @@ func (s *streams) dropIdle() {
 // route is where a shard's publishes go. Of a shard no stream can have nothing is remembered.
 func (e *streamEntry) route(shard uint32) *route {
 	if shard >= wire.MaxShardOwners {
-		return &route{}
+		return &route{seat: e.hash + uint64(shard)}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *streamEntry) route(shard uint32) *route {
 		if e.routes == nil {
 			e.routes = make(map[uint32]*route)
 		}
-		r = &route{}
+		r = &route{seat: e.hash + uint64(shard)}
 		e.routes[shard] = r
 	}
 	return r

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -159,5 +161,47 @@ func TestQUE10_WorkInHandAtACrashComesAgain(t *testing.T) {
 				t.Errorf("%+v", i)
 			}
 		})
+	}
+}
+
+// Where the number of a delivery may stand for two of them, only the connection that got a record gives it back or keeps it. A client with
+// several of them asks about a shard on one.
+func TestAConsumerWithAPoolOfConnectionsKeepsItsClaims(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	s.start(vfs.NewMem())
+	w := s.connect(func(o *client.Options) { *o = o.Pooled() })
+	w.publish(numbered(6)...)
+	for _, m := range w.take(2, client.GroupPollOptions{Visibility: hour}) {
+		if err := w.tryExtend(m, hour); err != nil {
+			t.Errorf("extend %d: %v", m.Offset, err)
+		}
+		if err := w.tryNack(m, 0); err != nil {
+			t.Errorf("nack of %d, delivery %d, which stands: %v", m.Offset, m.Attempts, err)
+		}
+	}
+	ctx, cancel := testkit.Within()
+	defer cancel()
+	var lost atomic.Int64
+	release := make(chan struct{})
+	c, err := w.Consume(ctx, namespace, jobs, w.group, func(ctx context.Context, m client.Message) error {
+		select {
+		case <-ctx.Done():
+			lost.Add(1)
+		case <-release:
+		}
+		return nil
+	}, client.ConsumeOptions{Concurrency: 6, Visibility: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "claims are prolonged", func() bool { s := c.Stats(); return s.Extended >= 6 || s.Stale > 0 })
+	close(release)
+	testkit.Eventually(t, "all is acked", func() bool { return c.Stats().Acked >= 6 })
+	if err := c.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+	if stats := c.Stats(); lost.Load() > 0 || stats.Stale > 0 {
+		t.Errorf("%d handlers were told that their claims are gone; %+v", lost.Load(), stats)
 	}
 }
