@@ -84,6 +84,13 @@ func (*GroupGone) Settled() bool { return true }
 // groupRequestBytes is what a request of a group costs in memory, in bytes, beside its names.
 const groupRequestBytes = 256
 
+// endPoll answers a poll whose connection is closed.
+func (m *GroupRequest) endPoll() {
+	m.settle()
+	m.reply.Deliver(m.token, nil)
+	m.reply.Flush()
+}
+
 // size is what a request costs wherever it waits, in bytes.
 func (m *GroupRequest) size() int {
 	n := groupRequestBytes + len(m.Group)

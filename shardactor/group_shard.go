@@ -60,9 +60,10 @@ type groupChild struct {
 	inbox  groupInbox
 	asked  uint64 // requests that were passed on
 
-	stopping bool          // it was told to, at rest
-	sent     atomic.Uint64 // batches for which the mailbox of the shard had room
-	taken    uint64        // of those, how many the shard has come to
+	stopping bool            // it was told to, at rest
+	later    []*GroupRequest // that came since: for the one that comes after it
+	sent     atomic.Uint64   // batches for which the mailbox of the shard had room
+	taken    uint64          // of those, how many the shard has come to
 }
 
 func newGroups(d *disk, s *GroupSettings, m *GroupMetrics) *groups {
@@ -131,6 +132,14 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 			m.refuse(*f)
 			return
 		}
+	}
+	if c.stopping { // it holds nothing that is not in the logs, and is brought up again when it is over
+		if len(c.later) >= groupBounds.DataItems {
+			m.refuse(wire.Refuse(wire.CodeOverloaded, "the group's queue is full; repeat the request after a pause").WithReason(wire.ReasonPublishQueueFull, groupPause))
+			return
+		}
+		c.later = append(c.later, m)
+		return
 	}
 	m.passed = true // before it is: the group may answer at once
 	if err := c.ref.TrySend(groupAsked{m}, m.size()); err != nil {
@@ -203,11 +212,9 @@ func (g *groups) admit(name string) *wire.Refusal {
 
 // makesGroup reports whether a request makes its group if there is none.
 func makesGroup(in groupcore.Input) bool {
-	switch in.(type) {
-	case *groupcore.Poll, groupcore.Seek:
-		return true
-	}
-	return false
+	_, poll := in.(*groupcore.Poll)
+	_, seek := in.(groupcore.Seek)
+	return poll || seek
 }
 
 // positionBytes is about what the position of a group takes as a value.
@@ -234,11 +241,11 @@ func unansweredGroup(m groupMessage) {
 	a.refuse(wire.Refuse(wire.CodeUnacknowledged, "the group failed before it answered; the request may or may not have been done"))
 }
 
-// ended forgets a group that is over.
-func (g *groups) ended(x actors.Terminated) (name string, known bool) {
+// ended forgets a group that is over, and returns the requests that were kept for the one that comes after it.
+func (g *groups) ended(x actors.Terminated) (name string, later []*GroupRequest, known bool) {
 	name, known = g.byActor[x.Name]
 	if !known {
-		return "", false
+		return "", nil, false
 	}
 	delete(g.byActor, x.Name)
 	c := g.byName[name]
@@ -253,7 +260,7 @@ func (g *groups) ended(x actors.Terminated) (name string, known bool) {
 		}
 		g.leaving[name] = c
 	}
-	return name, true
+	return name, c.later, true
 }
 
 // idle lets go of a group that is at rest, unless it was asked something since it said so.
@@ -270,12 +277,21 @@ func (g *groups) idle(m *groupIdle) {
 // gone tells a group that a connection is closed. Its requests that wait for the logs are answered here.
 func (g *groups) gone(m *GroupGone) {
 	for _, v := range g.door.Gone(m.Group, m.Conn) {
-		r := v.Request.(*GroupRequest)
-		r.settle()
-		r.reply.Deliver(r.token, nil)
-		r.reply.Flush()
+		v.Request.(*GroupRequest).endPoll()
 	}
-	if c := g.byName[m.Group]; c != nil {
+	c := g.byName[m.Group]
+	if c == nil {
+		return
+	}
+	c.later = slices.DeleteFunc(c.later, func(r *GroupRequest) bool {
+		p, poll := r.In.(*groupcore.Poll)
+		theirs := poll && p.Conn == m.Conn
+		if theirs {
+			r.endPoll()
+		}
+		return theirs
+	})
+	if !c.stopping {
 		c.inbox.add(groupNews{in: groupcore.Gone{Conn: m.Conn}, after: c.asked})
 	}
 }
@@ -322,15 +338,22 @@ func (g *groups) stop(f wire.Refusal) {
 	refuseVisits(g.door.Close(), f)
 	for _, c := range g.list {
 		c.inbox.tell(groupcore.Stop{Refusal: &f})
+		for _, m := range c.later {
+			m.refuse(f)
+		}
+		c.later = nil
 	}
 }
 
 // groupEnded forgets a group, and says so if it failed.
-func (s *Shard) groupEnded(x actors.Terminated) {
+func (s *Shard) groupEnded(t *actors.Turn, x actors.Terminated) {
 	if s.groups == nil {
 		return
 	}
-	name, known := s.groups.ended(x)
+	name, later, known := s.groups.ended(x)
+	for _, m := range later {
+		s.groupRequest(t, m)
+	}
 	if known && x.Reason == actors.Panicked {
 		s.groups.metrics.Failed.Inc()
 		s.opts.events.Emit(groupFailed{shard: s.opts.number, name: s.opts.name, group: name, panic: panicText(x.Panic)})

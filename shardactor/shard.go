@@ -109,7 +109,7 @@ func (s *Shard) Receive(t *actors.Turn) {
 		s.wake(t, at)
 	}
 	for _, x := range t.ChildTerminated() {
-		s.groupEnded(x)
+		s.groupEnded(t, x)
 	}
 	for _, m := range t.Messages() {
 		if in := s.translate(t, m, at); in != nil {

@@ -27,6 +27,7 @@ func (c Config) memoryBudgets() []memoryBudget {
 		{"requests without an outcome, and 64 MiB of frames that are judged", int64(l.PublishBytes) + sessionactor.JudgedFrames, "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", "felix_frame_budget_bytes"},
 		{"answers that clients do not read", int64(l.AnswerBytes), "FELIX_ANSWER_MEMORY_BYTES", "felix_answer_budget_bytes"},
 		{"large frames that are being read", session.Partial.Limit(), "", "felix_partial_frame_budget_bytes"},
+		{"polls of groups that wait", int64(session.Polls.Limits().Node), "", "felix_group_poll_budget_bytes"},
 		{"receive windows that have grown", windowBudget, "", ""},
 	}
 	if c.Durable.enabled() {

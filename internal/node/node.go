@@ -262,6 +262,7 @@ const HeldSnapshots = 4
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 	admission, frames, partial, preauth, answers, snapshots := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers, o.NodeSnapshots
+	polls := o.Polls.Limits()
 	held := float64(HeldSnapshots * o.WatchSnapshotBytes)
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
@@ -276,6 +277,7 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_preauth_streams_budget", Help: "Limit of felix_preauth_streams; connections that open more are closed as overload."}, func() float64 { return float64(preauth.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_group_poll_budget_bytes", Help: "Limit of felix_group_poll_bytes."}, func() float64 { return float64(polls.Node) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_bytes", Help: "Current keys and values of caches that are held for watches until they are written."}, func() float64 { return float64(snapshots.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_budget_bytes", Help: "Limit of felix_cache_watch_snapshot_bytes; watches beyond it are told to come later."}, func() float64 { return held }),
 	)
