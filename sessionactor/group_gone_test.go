@@ -136,7 +136,8 @@ func TestAFullShardIsToldLaterThatAConnectionIsGone(t *testing.T) {
 		m.RequestID = uint64(i)
 		lines[i%len(lines)].send(m)
 	}
-	eventually(t, "the shard is full", func() bool { return x.metric("felix_group_polls_waiting") == most+1 })
+	// Its group may have something to be written in there too, in the place of one poll.
+	eventually(t, "the shard is full", func() bool { return x.metric("felix_group_polls_waiting") >= most })
 	c.leave()
 	want(t, c.ctx.Done(), "the end of the connection")
 	eventually(t, "the session is over", func() bool { return x.metric("felix_client_connections") == 1 })
