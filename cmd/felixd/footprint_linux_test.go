@@ -94,13 +94,14 @@ func (p *process) cpu(t *testing.T) int {
 }
 
 func TestAnIdleDaemonNeedsLittleAndAThousandSubscriptionsLittleMore(t *testing.T) {
-	if effort.Raced {
-		t.Skip("the race detector has memory and work of its own")
-	}
 	t.Parallel()
+	times := 1 // what is allowed: the race detector has memory and work of its own
+	if effort.Raced {
+		times = 10
+	}
 	p := startProcess(t)
-	if kib := p.rss(t); kib > 60<<10 {
-		t.Errorf("%d KiB resident when idle, at most 60 MiB allowed", kib)
+	if kib := p.rss(t); kib > times*60<<10 {
+		t.Errorf("%d KiB resident when idle, at most %d MiB allowed", kib, times*60)
 	} else {
 		t.Logf("idle: %d KiB resident", kib)
 	}
@@ -110,8 +111,8 @@ func TestAnIdleDaemonNeedsLittleAndAThousandSubscriptionsLittleMore(t *testing.T
 	<-time.After(window)
 	ticks := p.cpu(t) - before
 	t.Logf("idle: %d0 ms of CPU in %s", ticks, window)
-	if ticks > 2 { // 1 % of 2 s
-		t.Errorf("%d0 ms of CPU in %s of idleness, at most 1 %% allowed", ticks, window)
+	if ticks > 2*times { // 1 % of 2 s
+		t.Errorf("%d0 ms of CPU in %s of idleness, at most %d %% allowed", ticks, window, times)
 	}
 	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{p.dev.ClientAddr}, TenantID: p.dev.TenantID, Token: p.dev.ClientToken, CAFile: p.dev.CAFile})
 	if err != nil {
@@ -122,8 +123,8 @@ func TestAnIdleDaemonNeedsLittleAndAThousandSubscriptionsLittleMore(t *testing.T
 			t.Fatal(err)
 		}
 	}
-	if kib := p.rss(t); kib > 80<<10 {
-		t.Errorf("%d KiB resident with 1000 idle subscriptions, at most 80 MiB allowed", kib)
+	if kib := p.rss(t); kib > times*80<<10 {
+		t.Errorf("%d KiB resident with 1000 idle subscriptions, at most %d MiB allowed", kib, times*80)
 	} else {
 		t.Logf("1000 idle subscriptions: %d KiB resident", kib)
 	}

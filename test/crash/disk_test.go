@@ -121,10 +121,10 @@ func (p *producers) heldBack() (records, syncs float64) {
 //
 // mission 281
 func TestHowManyRecordsShareASyncOfFourMilliseconds(t *testing.T) {
+	want := 28.0
 	if !effort.Full() {
-		t.Skip("beside other tests it would be a figure of theirs")
+		want = 4 // beside other tests; without sharing it would be 1
 	}
-	const want = 28
 	p := newProducers(t)
 	p.disk.set("sync name=*.log delay=4ms\n")
 	testkit.Eventually(t, "the disk is slow", func() bool {
