@@ -222,7 +222,9 @@ func TestUnderBlockPublishersThatWaitAreBoundedByTheAdmission(t *testing.T) {
 	if n, _ := x.opts.Admission.InUse(); n != slots {
 		t.Errorf("%d requests are let through, want %d", n, slots)
 	}
-	if kept := x.readers.Budget().Used(); kept == 0 || kept > slots*1024 {
+	// What was let through may still be on its way to the shard, which alone keeps something.
+	eventually(t, "the shard keeps what its reader waits for", func() bool { return x.readers.Budget().Used() > 0 })
+	if kept := x.readers.Budget().Used(); kept > slots*1024 {
 		t.Errorf("%d bytes are kept for the reader", kept)
 	}
 	if got, _, _ := slow.events(1 + slots); len(got) != 1+slots {
