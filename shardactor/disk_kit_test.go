@@ -70,6 +70,17 @@ type diskSetup struct {
 	disk  DiskOptions
 	host  HostOptions
 	fs    vfs.FS // nil: the disk in memory
+	// stalls lets a job that was under way while the clock was moved on be one that stalls. Else none does: what runs beside a test must
+	// not depend on whether it was done before the test moved the clock.
+	stalls bool
+}
+
+// patient is an executor whose jobs never stall.
+type patient struct{ *diskpool.Pool }
+
+func (p patient) Go(j diskpool.Job) {
+	j.Stalled, j.Back = nil, nil
+	p.Pool.Go(j)
 }
 
 func newDiskWorld(t testing.TB, mem *vfs.Mem, change ...func(*diskSetup)) *diskWorld {
@@ -94,6 +105,9 @@ func newDiskWorldOver(t testing.TB, mem *vfs.Mem, build func(testing.TB, func(*w
 		}
 		for _, f := range change {
 			f(&x)
+		}
+		if !x.stalls {
+			x.store.Exec = patient{d.pool}
 		}
 		var err error
 		if x.fs == nil {

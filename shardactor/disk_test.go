@@ -162,7 +162,7 @@ func TestAFailedSyncPoisonsTheShardUntilANewProcess(t *testing.T) {
 
 // matrix E8
 func TestAShardWaitsForADiskThatHangsAndGoesOn(t *testing.T) {
-	d := newDiskWorld(t, vfs.NewMem())
+	d := newDiskWorld(t, vfs.NewMem(), func(x *diskSetup) { x.stalls = true })
 	a, other := durableStream("orders", 7, 1), durableStream("ticks", 8, 1)
 	d.desire(a, other)
 	h := d.shard(a.Name, 0, nil)
