@@ -241,12 +241,12 @@ func TestMistakesAboutGroupsAreToldBeforeAnythingIsAsked(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"poll", "orders"}, "accepts 2 arg(s)"},
+		{[]string{"poll", "orders"}, "felixctl group poll takes STREAM GROUP; it was given"},
 		{[]string{"poll", "s", "g", "--count", "0"}, "--count is 0; use 1 to 1000"},
 		{[]string{"poll", "s", "g", "--wait", "-1s"}, "--wait and --visibility take a positive time"},
 		{[]string{"poll", "s", "g", "--reclaim"}, "--reclaim needs --member"},
 		{[]string{"poll", "s", "g", "--shard", "x"}, `--shard is "x"`},
-		{[]string{"ack", "s", "g"}, "requires at least 3 arg(s)"},
+		{[]string{"ack", "s", "g"}, "felixctl group ack takes STREAM GROUP OFFSET"},
 		{[]string{"ack", "s", "g", "x"}, `"x" is no offset; use a number, or SHARD/OFFSET`},
 		{[]string{"ack", "s", "g", "1/2/3"}, `"1/2/3" is no offset`},
 		{[]string{"ack", "s", "g", "1/2", "--shard", "2"}, "1/2 is given with --shard 2"},
@@ -257,7 +257,7 @@ func TestMistakesAboutGroupsAreToldBeforeAnythingIsAsked(t *testing.T) {
 		{[]string{"work", "s", "g", "--exec", "x", "--visibility", "1ms"}, "--visibility is 1ms"},
 		{[]string{"work", "s", "g", "--exec", "x", "--timeout", "-1s"}, "--timeout, --retry-delay and --idle"},
 		{[]string{"work", "s", "g", "--exec", "x", "--stop-timeout", "0s"}, "--stop-timeout is 0s"},
-		{[]string{"ls"}, "accepts 1 arg(s)"},
+		{[]string{"ls"}, "felixctl group ls takes STREAM; it was given none"},
 		{[]string{}, "felixctl group needs one of its commands: ack, dead-letters, discard, info, lag, ls, "},
 		{[]string{}, "see felixctl group --help"},
 		{[]string{"seek", "s", "g", "--to", "soon"}, `--to is "soon"; use latest`},

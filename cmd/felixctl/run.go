@@ -89,6 +89,7 @@ Exit codes: 0 success, 1 other failure, 2 usage, 3 unreachable, 4 refused, 5 not
 	a.flags.register(root.PersistentFlags())
 	root.AddCommand(a.pubCommand(), a.subCommand(), a.readCommand(), a.commitCommand(), a.stateCommand(), a.cacheCommand(), a.counterCommand(),
 		a.streamCommand(), a.groupCommand(), a.faultCommand(), a.benchCommand(), a.versionCommand())
+	tellArguments(root)
 	return root
 }
 
