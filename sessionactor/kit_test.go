@@ -181,12 +181,28 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// desire makes the site host exactly these, in the order of their names, and waits until it does.
+// desire makes the site host exactly these, in the order of their names, and waits until it does. Those on a disk may serve later.
 func (x *site) desire(list ...route.Assignment) {
 	x.t.Helper()
 	x.version++
 	x.host.Signal(actors.Cell{Kind: shardactor.DesiredCell, Value: route.Desired{Version: x.version, Assignments: list}})
 	for want(x.t, x.applied, "the assignment") != x.version {
+	}
+	if x.disk == nil {
+		x.served(list)
+	}
+}
+
+// served waits until all shards are served.
+func (x *site) served(list []route.Assignment) {
+	x.t.Helper()
+	for _, a := range list {
+		for n := range a.Shards {
+			eventually(x.t, "the shards are served", func() bool {
+				target, ok := x.opts.Table.Get(a.Name).Shard(n)
+				return ok && target.State == route.Local && target.Shard.Serving()
+			})
+		}
 	}
 }
 
