@@ -33,6 +33,18 @@ func Figure(d time.Duration) time.Duration {
 	return d
 }
 
+// Shared is how many records a sync must be shared by, where full of them are on a machine that does nothing else. Who has no processor has
+// nothing under way: at a landing two will do, and under the race detector more than one. Without sharing it is one.
+func Shared(full float64) float64 {
+	switch {
+	case effort.Full():
+		return full
+	case Raced:
+		return 1.1
+	}
+	return 2
+}
+
 // Within is a context for what must come.
 func Within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Patience)

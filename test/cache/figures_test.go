@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/vfs"
@@ -67,10 +66,7 @@ func TestPutsShareTheSyncsOfASlowDiskAndALonePutCostsOne(t *testing.T) {
 // landing less will do.
 func TestHowManyPutsShareASyncOfFourMilliseconds(t *testing.T) {
 	const slow = 4 * time.Millisecond
-	want := 14.0
-	if !effort.Full() {
-		want = 4 // beside other tests; without sharing it would be 1
-	}
+	want := testkit.Shared(14)
 	m := newSharing(t)
 	m.fs.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Name: "*.log", Delay: slow})
 	ctx, stop := context.WithCancel(context.Background())

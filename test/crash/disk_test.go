@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
-	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 )
 
@@ -121,10 +120,7 @@ func (p *producers) heldBack() (records, syncs float64) {
 //
 // mission 281
 func TestHowManyRecordsShareASyncOfFourMilliseconds(t *testing.T) {
-	want := 28.0
-	if !effort.Full() {
-		want = 4 // beside other tests; without sharing it would be 1
-	}
+	want := testkit.Shared(28)
 	p := newProducers(t)
 	p.disk.set("sync name=*.log delay=4ms\n")
 	testkit.Eventually(t, "the disk is slow", func() bool {
