@@ -59,7 +59,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 
 	// Clients. The sessions themselves don't know QUIC, so that a simulation runs them over streams in memory.
 	{Package: "sessionactor", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
-		"actors", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "sessionactor/sessioncore",
+		"actors", "internal/gather", "internal/stages", "wire", "wire/id", "storage", "storage/batch", "storage/keyed", "sessionactor/sessioncore",
 		"shardactor", "shardactor/groupcore", "shardactor/reading", "shardactor/route", "shardactor/shardcore",
 	}},
 	{Package: "sessionactor/sessioncore", May: []string{"wire", "wire/id"}},
@@ -80,7 +80,7 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	}},
 
 	// The Go SDK: wire and transport, nothing of the broker.
-	{Package: "client", May: []string{"wire", "wire/id", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
+	{Package: "client", May: []string{"internal/gather", "wire", "wire/id", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
 	{Package: "client/testbroker", May: []string{"client", "wire", "wire/id", "transport"}, Third: []string{"github.com/quic-go/quic-go"}},
 
 	// Composition only.
@@ -100,6 +100,9 @@ var places = tidy.Layout{Where: "tidy_test.go", Places: []tidy.Place{
 	{Package: "sim", Third: []string{"github.com/prometheus/client_golang"}, May: []string{
 		"actors", "actors/simrt", "wire", "wire/id", "storage/...", "shardactor/...", "sessionactor/...", "internal/node", "internal/effort",
 	}},
+
+	// How writes of several streams share a packet, at both ends.
+	{Package: "internal/gather", May: []string{}},
 
 	// Where the time of a request goes.
 	{Package: "internal/stages", Third: []string{"github.com/prometheus/client_golang"}},
@@ -160,7 +163,7 @@ var pure = []string{
 
 // diskless are the packages of a broker. Those that compose programs, and tools, read files of their own: settings, certificates, reports.
 var diskless = []string{
-	"wire/...", "storage/...", "actors/...", "transport", "shardactor/...", "sessionactor/...", "peeractor/...", "controlplane/...", "internal/node", "internal/stages",
+	"wire/...", "storage/...", "actors/...", "transport", "shardactor/...", "sessionactor/...", "peeractor/...", "controlplane/...", "internal/node", "internal/gather", "internal/stages",
 }
 
 // components are tested alone: with what they are made of, and with stand-ins for the rest.

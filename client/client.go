@@ -18,9 +18,6 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// closePatience is how long Close waits for answers when its context has no deadline of its own.
-const closePatience = 5 * time.Second
-
 // Client talks to one broker out of a list, and to owners of shards that it named. It is safe for concurrent use. Close it
 // when it is no longer needed.
 type Client struct {
@@ -48,7 +45,9 @@ type Client struct {
 	closing context.Context // done when Close begins: no new work
 	close   context.CancelFunc
 	once    sync.Once
-	closed  error // result of Close, for later calls
+	done    chan struct{} // closed when the client is
+	closed  error         // result of Close; to be read when done is closed
+	calls   calls
 
 	now    func() time.Time
 	jitter func(ceiling time.Duration) time.Duration        // a random part of a pause
@@ -80,6 +79,7 @@ func newClient(o Options) (*Client, error) {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	c := &Client{
+		done: make(chan struct{}),
 		opts: o, tenant: []byte(o.TenantID), offer: o.offer(), tls: tlsConfig,
 		seeds:   seeds{configured: slices.Clone(o.Addrs)},
 		streams: streams{seed: maphash.MakeSeed()},
@@ -97,6 +97,7 @@ func newClient(o Options) (*Client, error) {
 		}
 		c.quic[kind] = transport.ClientQUIC(transport.ClientOptions{Windows: w, HandshakeTimeout: o.DialTimeout})
 	}
+	c.opts.Hooks = o.Hooks.noted(&c.calls)
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.entry = newTarget(c, "")
 	return c, nil
@@ -129,41 +130,6 @@ func (c *Client) greet(ctx context.Context) error {
 		pool.passOver(l)
 	}
 	return &failed
-}
-
-// Close refuses new work, waits until publishes and cache requests under way are answered and unacknowledged publishes
-// were taken by the broker, and closes the connections. Consumers are stopped first, then batchers and producers flushed. Subscriptions end with ErrClosed. It waits
-// as long as ctx allows, at most five seconds when ctx has no deadline; the error says what was given up. Further calls
-// return the same.
-func (c *Client) Close(ctx context.Context) error {
-	c.once.Do(func() {
-		if _, bounded := ctx.Deadline(); !bounded {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, closePatience)
-			defer cancel()
-		}
-		flushed := errors.Join(c.consumers.close(ctx), c.batchers.close(ctx), c.producers.close(ctx)) // in this order: each may use what follows
-		c.life.seal()
-		c.close()
-		c.closed = errors.Join(flushed, c.closeTargets(ctx))
-		for _, l := range c.life.open() {
-			transport.Close(l.conn, transport.CloseShutdown)
-		}
-		c.life.work.Wait()
-	})
-	return c.closed
-}
-
-// closeTargets ends the streams of all brokers, at once.
-func (c *Client) closeTargets(ctx context.Context) error {
-	targets := append(c.owners.all(), c.entry)
-	errs := make([]error, len(targets))
-	var all sync.WaitGroup
-	for i, t := range targets {
-		all.Go(func() { errs[i] = t.close(ctx) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // isClosed reports whether Close has begun.

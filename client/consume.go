@@ -77,9 +77,10 @@ func newMember() string {
 func newConsumer(c *Client, op string, handler Handler, o ConsumeOptions, values context.Context) *Consumer {
 	k := &Consumer{
 		client: c, op: op, handler: handler, opts: o, latePoll: stopPatience, kick: make(chan struct{}, 1),
-		late: make(chan struct{}), done: make(chan struct{}),
+		late: make(chan struct{}), done: make(chan struct{}), spawn: c.life.spawn,
 	}
-	k.handling, k.endHandling = context.WithCancelCause(context.WithValue(values, handlerOf{k}, true))
+	inside := context.WithValue(context.WithValue(values, insideOf{c}, true), handlerOf{k}, true)
+	k.handling, k.endHandling = context.WithCancelCause(inside)
 	k.polling, k.endPolling = context.WithCancel(c.closing)
 	k.settling, k.endSettling = context.WithCancel(c.closing)
 	return k
@@ -104,17 +105,17 @@ func (k *Consumer) addShard(namespace, stream string, shard uint32, group string
 
 // start lets everything run; false when the client is closing.
 func (k *Consumer) start() bool {
-	if !k.client.consumers.add(k) {
-		return false
-	}
 	runs := []func(){k.extend}
 	for _, s := range k.shards {
 		runs = append(runs, s.poll, s.settle)
 	}
-	for _, run := range runs {
-		k.work.Add(1)
-		if !k.client.life.spawn(func() { defer k.work.Done(); run() }) {
-			k.work.Done()
+	k.work.Add(len(runs)) // before anybody can stop it: whoever does waits for all of them
+	if !k.client.consumers.add(k) {
+		return false
+	}
+	for i, run := range runs {
+		if !k.spawn(func() { defer k.work.Done(); run() }) {
+			k.work.Add(i - len(runs)) // for those that never run
 			k.endPolling()
 			k.endSettling()
 			k.work.Wait()

@@ -67,8 +67,7 @@ type ConsumeOptions struct {
 	// OnError is told what went wrong: what handlers returned and panicked with, settlements that were refused, and polls that
 	// failed (with m nil; the consumer goes on). It must be quick, and may be called by several goroutines at once, which are the
 	// consumer's own: what they have to do waits for it. Stop may be called from here, and returns when its time is up, because it
-	// waits for this call; `go consumer.Stop(ctx)` does not. Client.Close must not be: it has no end before this call has. nil tells
-	// nobody; ConsumerStats counts in any case.
+	// waits for this call; `go consumer.Stop(ctx)` does not. So may Client.Close. nil tells nobody; ConsumerStats counts in any case.
 	OnError func(m *Message, err error)
 }
 

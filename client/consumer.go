@@ -28,8 +28,9 @@ type Consumer struct {
 	settling    context.Context // ends when Stop gives up, or is done
 	endSettling context.CancelFunc
 	work        sync.WaitGroup // what polls, settles and extends
-	latePoll    time.Duration  // stopPatience
-	kick        chan struct{}  // a claim is to be prolonged earlier than the next that was known
+	spawn       func(f func()) bool
+	latePoll    time.Duration // stopPatience
+	kick        chan struct{} // a claim is to be prolonged earlier than the next that was known
 	stopped     sync.Once
 	late        chan struct{} // the time of Stop is up, and somebody is still in OnError
 	done        chan struct{}
@@ -151,6 +152,7 @@ func (k *Consumer) tell(m *Message, err error) {
 // report tells of an error.
 func (k *Consumer) report(m *Message, err error) {
 	if k.opts.OnError != nil {
+		defer k.client.calls.end(k.client.calls.begin())
 		k.opts.OnError(m, err)
 	}
 }

@@ -107,7 +107,7 @@ func (c *Client) token(ctx context.Context, op string) (string, error) {
 		patient, cancel := context.WithTimeout(ctx, c.opts.AckTimeout)
 		defer cancel()
 		var err error
-		if token, err = c.opts.TokenProvider(patient); err != nil {
+		if token, err = c.provide(patient); err != nil {
 			return "", fmt.Errorf("%s: get token: %w", op, err)
 		}
 	}

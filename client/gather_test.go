@@ -13,25 +13,6 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-func TestWhoeverGathersFirstWritesForThoseThatCameBefore(t *testing.T) {
-	var g gathering
-	a, b, c := &lane{}, &lane{}, &lane{}
-	if !g.join(a) || g.join(b) {
-		t.Error("not the first one, or not it alone, writes")
-	}
-	all := g.take()
-	if !slices.Equal(all, []*lane{a, b}) {
-		t.Errorf("it writes for %d lanes, want the two that came", len(all))
-	}
-	if !g.join(c) {
-		t.Error("nobody writes for one that came while the others are written")
-	}
-	g.keep(all)
-	if all := g.take(); !slices.Equal(all, []*lane{c}) {
-		t.Errorf("it writes for %d lanes, want the one that came later", len(all))
-	}
-}
-
 // gatherers is a client with two lanes of one connection, on each of which a get of "wait" is under way until the test ends. The test itself is
 // about to write for the gathering of their connection. got is told the keys of all gets that reach the broker.
 func gatherers(t *testing.T) (c *Client, a, b *lane, got chan string) {
@@ -73,20 +54,10 @@ func gatherers(t *testing.T) (c *Client, a, b *lane, got chan string) {
 	if a.control.link != b.control.link {
 		t.Fatal("two connections")
 	}
-	if !a.control.link.gathering.join(a) {
+	if !a.control.link.gathering.Join(a) {
 		t.Fatal("somebody writes although all has been written")
 	}
 	return c, a, b, got
-}
-
-// writeAll does what the first that gathers does.
-func (g *gathering) writeAll() int {
-	all := g.take()
-	for _, l := range all {
-		l.writeGathered()
-	}
-	g.keep(all)
-	return len(all)
 }
 
 // waits reports how many requests a lane has that are not written.
@@ -111,7 +82,7 @@ func TestRequestsOfCallersThatGatherLeaveTogetherInTheirOrder(t *testing.T) {
 	if len(got) != 0 {
 		t.Errorf("%q was asked although nobody has written", <-got)
 	}
-	if n := a.control.link.gathering.writeAll(); n != 1+2 {
+	if n := a.control.link.gathering.Flush((*lane).writeGathered); n != 1+2 {
 		t.Errorf("%d lanes were there, want the test's and two that have requests", n)
 	}
 	var order [2][]string
@@ -148,7 +119,7 @@ func TestARequestThatGathersEndsWithItsLaneOrItsCaller(t *testing.T) {
 			wantIs(t, err, ErrConnectionLost)
 		}
 	}
-	a.control.link.gathering.writeAll()
+	a.control.link.gathering.Flush((*lane).writeGathered)
 	if len(got) != 0 {
 		t.Errorf("%q was asked", <-got)
 	}
@@ -159,7 +130,7 @@ func TestARequestIsWrittenAtOnceWhereNoOtherIsUnderWayAndWhenItIsLarge(t *testin
 	if err := c.CachePut(within(t), "ns", "c", "k", make([]byte, writeNowMost), 0); err != nil {
 		t.Error(err)
 	}
-	a.control.link.gathering.writeAll()
+	a.control.link.gathering.Flush((*lane).writeGathered)
 	alone := connect(t, testbroker.New(t, testbroker.Options{Caches: map[string]uint32{"ns/c": 1}}))
 	for range 2 {
 		if err := alone.CachePut(within(t), "ns", "c", "k", nil, time.Minute); err != nil {
@@ -169,6 +140,6 @@ func TestARequestIsWrittenAtOnceWhereNoOtherIsUnderWayAndWhenItIsLarge(t *testin
 		if !ok {
 			t.Fatal("no lane")
 		}
-		l.control.link.gathering.join(l) // whoever would gather from now on waits for ever
+		l.control.link.gathering.Join(l) // whoever would gather from now on waits for ever
 	}
 }

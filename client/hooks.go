@@ -3,7 +3,7 @@ package client
 import "time"
 
 // Hooks tell a program what the client does, for its logs and metrics; Client.Stats has the numbers. Each may be nil. They
-// are called where it happens: they must be quick, must not call the client, and may run at the same time.
+// are called where it happens: they must be quick, must not call the client, except for Close, and may run at the same time.
 type Hooks struct {
 	// Connected and Disconnected: a connection to a broker began or ended. err says how it ended.
 	Connected    func(c ConnectionInfo)

@@ -12,7 +12,8 @@ const (
 	// ItemShardMoved: a shard goes to another broker, and the client follows. Err is the *ShardMovedError.
 	ItemShardMoved
 	// ItemShardRecovered: a shard is read again. With Exact nothing is missing and nothing comes twice; without it the shard
-	// has no offsets, is read from its tail, and what was published since the loss is missing.
+	// has no offsets, is read from its tail, and what was published since the loss is missing; or it was not found for a while, so
+	// that it may have been deleted and made again, and what is read is another one of its name.
 	ItemShardRecovered
 	// ItemShardEnded: a shard is read no more. Err says why; it is nil when the broker ended it in order.
 	ItemShardEnded

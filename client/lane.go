@@ -39,7 +39,7 @@ type lane struct {
 	out       outbox         // not written yet
 	pending   fifo[*request] // written, or about to be, and unanswered
 	writing   bool           // the writer has a chunk that may not be written yet
-	gathered  bool           // see gathering
+	gathered  bool           // it is in link.gathering, and somebody is about to write for it
 	unordered bool           // an answer overtook another: an uncorrelated error could be anybody's
 	closing   bool           // no new requests; the stream ends after the last
 	err       error          // why it died; nil while it lives
@@ -108,7 +108,7 @@ func (l *lane) submit(ctx context.Context, r *request) error {
 		<-l.slots
 	}
 	if joins {
-		l.control.link.gathering.write(l)
+		l.control.link.gathering.Do(l, (*lane).writeGathered)
 	}
 	return err
 }

@@ -1,5 +1,7 @@
 package client
 
+import "context"
+
 // write is the goroutine that puts requests on the stream, in the order of submit.
 func (l *lane) write() {
 	for {
@@ -9,6 +11,11 @@ func (l *lane) write() {
 			return
 		}
 		for {
+			// What is not written yet when the connection is gone reached nobody, whoever notices first: this or the reader.
+			if conn := l.control.link.conn.Context(); conn.Err() != nil {
+				l.fail(context.Cause(conn))
+				return
+			}
 			c, last := l.nextChunk()
 			if c == nil {
 				if last {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 
+	"github.com/felixd/felixd/internal/gather"
 	"github.com/felixd/felixd/transport"
 )
 
@@ -34,11 +35,11 @@ type link struct {
 	addr      string
 	since     time.Time
 	events    *router
-	busy      atomic.Int64 // lanes with requests under way and open subscriptions: closing it now would cost them
-	asked     atomic.Bool  // the broker was asked about other brokers
-	ended     atomic.Bool  // no more streams are opened on it: its broker goes away, or it is about to end
-	gathering gathering    // of what lanes write
-	pulse     pulse        // notices that the broker is not there any more, while requests wait
+	busy      atomic.Int64     // lanes with requests under way and open subscriptions: closing it now would cost them
+	asked     atomic.Bool      // the broker was asked about other brokers
+	ended     atomic.Bool      // no more streams are opened on it: its broker goes away, or it is about to end
+	gathering gather.Of[*lane] // requests of several callers leave together
+	pulse     pulse            // notices that the broker is not there any more, while requests wait
 }
 
 // owed says that a lane has requests under way, settled that it has none any more.

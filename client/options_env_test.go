@@ -13,6 +13,7 @@ func fromEnv(variables map[string]string, o Options) (Options, error) {
 	return optionsFrom(func(name string) string { return variables[name] }, o)
 }
 
+// mission 326 (pools and windows of a client)
 func TestEnvironmentSetsWhatItNamesAndNothingElse(t *testing.T) {
 	dir := t.TempDir()
 	ca, token := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "token")

@@ -63,6 +63,7 @@ func (cl *cluster) counts() []int64 {
 	return n
 }
 
+// mission 356 (redirects, of brokers that a test tells what to do)
 func TestRedirectsAreFollowedUpToThreeHopsAndNeverTwiceToOneBroker(t *testing.T) {
 	for name, row := range map[string]struct {
 		answers []func(*cluster, *testbroker.Stream, *wire.Subscribe) bool

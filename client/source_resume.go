@@ -25,8 +25,18 @@ type resuming struct {
 	lost  error // what ended the stream before
 	from  wire.Start
 	exact bool
+	again bool // what is there now is another than it was
 	done  chan struct{}
 	err   error
+}
+
+// remade says that what was read was not there for a while: if it is again, it is another one of that name, which the offsets of the one before say
+// nothing of. A watch begins anew with what there is.
+func (r *resuming) remade(values bool) {
+	r.exact = false
+	if values && r.from.Kind == wire.StartOffset {
+		r.from, r.again = wire.Start{Kind: wire.StartEarliest}, true
+	}
 }
 
 // after decides what follows the end of an event stream: nothing, or another stream. ok is false when it is the end of the
@@ -119,9 +129,14 @@ func (s *source) run(r *resuming) {
 	var o *opened
 	bounds := limits{time: orDefault(c.opts.RetryDeadline, resumePatience), first: s.fruitless}
 	r.err = c.repeatWithin(s.ctx, s.op, bounds, repeatable, func() (err error) {
-		o, err = s.open(s.ctx, r.from)
+		if o, err = s.open(s.ctx, r.from); errors.Is(err, ErrNotFound) {
+			r.remade(s.sparse)
+		}
 		return err
 	})
+	if r.err == nil && r.again && o.snap != nil {
+		o.snap.replaces, o.snap.back = true, wire.Some(s.next)
+	}
 	if r.err == nil && s.snap != nil && o.snap == nil {
 		o.stop()
 		r.err = errSnapshotCut

@@ -400,6 +400,34 @@ func TestWatchThatTheBrokerEndsIsOverUnlessItIsOneOfMany(t *testing.T) {
 	wantOffset(t, watchCache(t, connect(t, cut(t, end)), "c", WatchOptions{}), 8, 9)
 }
 
+// What was deleted and is there again is something else: its changes are not those that a watch was at, and what was known of it is over.
+func TestWatchOfACacheThatWasMadeAgainBeginsAnewAndIsNotExact(t *testing.T) {
+	noLeaks(t)
+	b := cutWith(t, func(n int64, s *testbroker.Stream, m *wire.CacheWatch) bool {
+		switch n {
+		case 1: // it is deleted
+			started(s, wire.CacheWatchStarted{ResumeOffset: 8}).Finish()
+		case 2:
+			s.Refuse(wire.Refuse(wire.CodeNotFound, "no such cache"))
+		}
+		return n <= 2
+	})
+	w := watchCache(t, connect(t, b), "c", WatchOptions{})
+	if lost := nextCacheItem(t, w, ItemShardLost); lost.Err != io.EOF {
+		t.Fatalf("%+v", lost)
+	}
+	if back := nextCacheItem(t, w, ItemShardRecovered); back.Exact {
+		t.Fatalf("nothing is missing, it says: %+v", back)
+	}
+	if snap := nextCacheItem(t, w, ItemSnapshot); !snap.Resnapshot || snap.Count != 1 {
+		t.Fatalf("%+v", snap)
+	}
+	wantOffset(t, w, 9)
+	nextCacheItem(t, w, ItemSnapshotEnd)
+	b.CachePut("ns/c", 0, "k", "10")
+	wantOffset(t, w, 10)
+}
+
 func TestStartOfAWatchThatSaysTooLittleIsRefused(t *testing.T) {
 	for name, answer := range map[string]wire.Message{
 		"no count": &wire.CacheWatchStarted{SubscriptionID: 1}, "another message": &wire.OK{},

@@ -28,25 +28,25 @@ func laneOf(x *site, l *line) (found *lane) {
 }
 
 // gatherers is a connection with streams that do not rest, and its gathering. The test itself is about to flush for it.
-func gatherers(t *testing.T, streams int) (x *site, c *memConn, lines []*line, g *gathering) {
+func gatherers(t *testing.T, streams int) (x *site, c *memConn, lines []*line, g *session) {
 	x = open(t, setting{clock: actors.NewManualClock(time.Unix(1_700_000_000, 0))})
 	c = x.connect()
 	for range streams {
 		lines = append(lines, dial(t, c, today()))
 	}
 	l := laneOf(x, lines[0])
-	g = &l.session.gathering
-	if !g.join(l) {
+	g = l.session
+	if !g.gathering.Join(l) {
 		t.Fatal("somebody flushes although all answers have come")
 	}
 	return x, c, lines, g
 }
 
-// gathered is how many lanes wait for the test with so many bytes of answers each.
-func (g *gathering) gathered(bytes int) (n int) {
-	g.mu.Lock()
-	lanes := slices.Clone(g.lanes[1:])
-	g.mu.Unlock()
+// gathered is how many lanes of a session wait for the test with so many bytes of answers each.
+func (s *session) gathered(bytes int) (n int) {
+	s.mu.Lock()
+	lanes := slices.Clone(s.lanes)
+	s.mu.Unlock()
 	for _, l := range lanes {
 		l.mu.Lock()
 		if l.gathered && l.core.Pending() == bytes {
@@ -58,14 +58,7 @@ func (g *gathering) gathered(bytes int) (n int) {
 }
 
 // flushAll does what the first that gathers does.
-func (g *gathering) flushAll() int {
-	all := g.take()
-	for _, l := range all {
-		l.flushGathered()
-	}
-	g.keep(all)
-	return len(all)
-}
+func (s *session) flushAll() int { return s.gathering.Flush((*lane).flushGathered) }
 
 func ask(id uint64) (request, miss []byte) {
 	get := &wire.CacheGet{TenantID: tenant, Namespace: namespace, Cache: "users", Key: "none", RequestID: wire.Some(id)}
@@ -97,25 +90,6 @@ func TestAnswersOfStreamsThatGatherLeaveTogetherEachStreamsInOrder(t *testing.T)
 		}
 	}
 	x.balanced()
-}
-
-func TestWhoeverGathersFirstFlushesForThoseThatCameBefore(t *testing.T) {
-	var g gathering
-	a, b, c := &lane{}, &lane{}, &lane{}
-	if !g.join(a) || g.join(b) {
-		t.Error("not the first one, or not it alone, flushes")
-	}
-	all := g.take()
-	if !slices.Equal(all, []*lane{a, b}) {
-		t.Errorf("%d lanes are flushed, want the two that came", len(all))
-	}
-	if !g.join(c) {
-		t.Error("nobody flushes for one that came while the others are flushed")
-	}
-	g.keep(all)
-	if all := g.take(); !slices.Equal(all, []*lane{c}) {
-		t.Errorf("%d lanes are flushed, want the one that came later", len(all))
-	}
 }
 
 func TestALargeAnswerAndOneOfAShardWaitForNoOtherStream(t *testing.T) {
