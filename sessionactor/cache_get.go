@@ -9,18 +9,19 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// cacheGet reads the view of the shard, under its right to serve, before the read and after it: no message is sent.
+// cacheGet reads the view of the shard, under its right to show that, before the read and after it: no message is sent. A value that is to be
+// read from the log takes the right to serve: while the disk does not answer, that would wait for it in the place of others.
 func (l *lane) cacheGet(t sessioncore.Token, m *wire.CacheGet) {
 	h, ok := l.cacheShard(t, "get", m.TenantID, m.Namespace, m.Cache, m.Key)
 	if !ok {
 		return
 	}
-	if h.Cache == nil || !h.Serving() {
+	if h.Cache == nil || !h.Showing() {
 		l.refuseCache(t, "get", notReady())
 		return
 	}
 	v, found := h.Cache.Get(m.Key, l.session.nowMillis())
-	if !h.Serving() {
+	if !h.Showing() || v.Cold && !h.Serving() {
 		l.refuseCache(t, "get", notReady())
 		return
 	}
@@ -28,13 +29,16 @@ func (l *lane) cacheGet(t sessioncore.Token, m *wire.CacheGet) {
 		l.settle(t, l.got(v, found))
 		return
 	}
-	l.getLater(t, h, m.Key, v)
+	l.getLater(t, h, m, v)
 }
 
 // getLater answers a get from the log. What it takes along is on the heap only here.
-func (l *lane) getLater(t sessioncore.Token, h logOf, key string, v reading.Live) {
+func (l *lane) getLater(t sessioncore.Token, h logOf, m *wire.CacheGet, v reading.Live) {
 	_ = l.sampleSent(t) // own work ends here
-	l.later(t, func(ctx context.Context) sessioncore.Answer { return l.coldGet(ctx, h, key, v) })
+	named := namesLen(m.TenantID, m.Namespace, m.Cache) + len(m.Key)
+	if !l.later(t, h.History, named, func(ctx context.Context) sessioncore.Answer { return l.coldGet(ctx, h, m.Key, v) }) {
+		l.session.opts.Metrics.CacheRequests.WithLabelValues("get", "refused").Inc()
+	}
 }
 
 // got answers a get.

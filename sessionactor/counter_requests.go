@@ -34,12 +34,12 @@ func (l *lane) counterGet(t sessioncore.Token, m *wire.CounterGet) {
 	if !ok {
 		return
 	}
-	if h.Counters == nil || !h.Serving() {
+	if h.Counters == nil || !h.Showing() {
 		l.refuseCache(t, "counter_get", notReady())
 		return
 	}
 	sum, found := h.Counters.Get(m.Key)
-	if !h.Serving() {
+	if !h.Showing() {
 		l.refuseCache(t, "counter_get", notReady())
 		return
 	}

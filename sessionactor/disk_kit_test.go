@@ -12,30 +12,38 @@ import (
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/diskpool"
 	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // siteDisk is a disk in memory, for the durable streams of one site after another.
 type siteDisk struct {
 	mem   *vfs.Mem
+	fault *vfs.Fault // in front of mem
 	pool  *diskpool.Pool
 	store *disklog.Store
 	disks *shardactor.Disks
 	ready chan struct{}
 	// inline is the longest value that is kept in memory; 0 is the default.
 	inline int
+	// clock says how long calls to the disk take; nil is the machine's.
+	clock diskpool.Clock
 }
 
-func newSiteDisk() *siteDisk { return &siteDisk{mem: vfs.NewMem()} }
+func newSiteDisk() *siteDisk {
+	mem := vfs.NewMem()
+	return &siteDisk{mem: mem, fault: vfs.NewFault(mem, nil)}
+}
 
 func (d *siteDisk) open(t testing.TB, o *shardactor.HostOptions, registry prometheus.Registerer) {
-	d.pool, d.ready = diskpool.New(diskpool.Options{}), make(chan struct{})
+	d.pool, d.ready = diskpool.New(diskpool.Options{Clock: d.clock}), make(chan struct{})
 	var err error
-	if d.store, err = disklog.OpenStore(d.mem, disklog.Options{Exec: d.pool, SegmentBytes: 8 << 10, Slots: diskpool.NewReadSlots(8)}); err != nil {
+	if d.store, err = disklog.OpenStore(d.fault, disklog.Options{Exec: d.pool, SegmentBytes: 8 << 10, Slots: diskpool.NewReadSlots(32)}); err != nil {
 		t.Fatal(err)
 	}
 	d.disks = shardactor.NewDisks(shardactor.DiskOptions{
 		Store: d.store, Exec: d.pool, StateBytes: 1 << 20, IndexBytes: 64 << 20, InlineBytes: d.inline, RetentionInterval: time.Minute, KeepDeleted: time.Hour,
 		OnDamaged: func(err error) { t.Error(err) }, Ready: func() { close(d.ready) },
+		CacheBase: func() id.Offset { return 0 }, // easier to read than the clock, where caches begin
 	})
 	o.Metrics.RegisterDisks(registry, d.disks)
 	o.Disks = d.disks
@@ -89,13 +97,6 @@ func (d *siteDisk) caching(t testing.TB, s setting) *site {
 func (d *siteDisk) serving(t testing.TB, s setting) *site {
 	x := open(t, s)
 	want(t, d.ready, "all is open")
-	for _, a := range s.desired {
-		for n := range a.Shards {
-			eventually(t, "the shards are served", func() bool {
-				target, ok := x.opts.Table.Get(a.Name).Shard(n)
-				return ok && target.State == route.Local && target.Shard.Serving()
-			})
-		}
-	}
+	x.served(s.desired)
 	return x
 }

@@ -47,7 +47,7 @@ func TestPollsThatWaitKeepNobodyFromPublishing(t *testing.T) {
 func tight(t *testing.T, conn, share, node int) *site {
 	one := pollBytes(pollFor(1, 0), "")
 	return newSiteDisk().stored(t, setting{change: func(o *Options) {
-		o.Polls = NewPolls(sessioncore.PollLimits{Conn: conn * one, Tenant: share * one, Node: node * one})
+		o.Polls = NewPolls(sessioncore.ParkLimits{Conn: conn * one, Tenant: share * one, Node: node * one})
 	}})
 }
 

@@ -42,46 +42,36 @@ func (l *lane) Fetch(t shardcore.Token, offsets []id.Offset, done func(shardacto
 		return
 	}
 	l.dropRecords(p)
-	l.readLater(logRead{token: p.token, fetch: &groupFetch{poll: p, offsets: offsets, done: done}})
+	l.readLater(logRead{token: p.token, log: p.log.History, fetch: &groupFetch{poll: p, offsets: offsets, done: done}})
 }
 
-// performFetch reads in one of the connection's and one of the node's places for reads, which the poll keeps with its records.
-func (l *lane) performFetch(ctx context.Context, gate Gate, f *groupFetch) {
-	gone := streamGone()
-	if ctx.Err() != nil || !acquire(ctx, gate, l.session.reads, 1) {
-		f.end(shardactor.GroupRead{Failure: &gone})
-		return
-	}
-	if !acquire(ctx, gate, l.session.opts.NodeReads, 1) {
-		l.session.reads.Release(0, 1)
-		f.end(shardactor.GroupRead{Failure: &gone})
-		return
-	}
-	page := groupPage{payload: rangePayload, encoded: rangeEncoded}
-	kept := false
-	defer func() {
-		if !kept {
-			l.session.opts.NodeReads.Release(0, 1)
-			l.session.reads.Release(0, 1)
-		}
-	}()
+// readFetch reads what a poll is to get.
+func (l *lane) readFetch(ctx context.Context, f *groupFetch) (*groupPage, error) {
+	page := &groupPage{payload: rangePayload, encoded: rangeEncoded}
 	err := page.read(ctx, f.poll.log.History, f.offsets)
+	return page, err
+}
+
+// endFetch gives the poll what was read for it, and tells the group. It reports whether the poll keeps the places for reads, with its records.
+func (l *lane) endFetch(f *groupFetch, page *groupPage, err error) (kept bool) {
 	var long *recordTooLongError
 	if errors.As(err, &long) {
 		f.end(shardactor.GroupRead{Found: page.found, Unfit: true})
-		return
+		return false
 	}
 	if refusal := l.unfetched(f.poll.log, err); refusal != nil {
 		f.end(shardactor.GroupRead{Failure: refusal})
-		return
+		return false
 	}
 	if len(page.records) > 0 {
 		if kept = l.keepRecords(f.poll, page.records); !kept {
+			gone := streamGone()
 			f.end(shardactor.GroupRead{Failure: &gone})
-			return
+			return false
 		}
 	}
 	f.end(shardactor.GroupRead{Found: page.found})
+	return kept
 }
 
 // unfetched says why nothing could be read, nil if it could.

@@ -18,7 +18,7 @@ const groupsPerConn = 1024
 
 // polled are the groups that a connection has polled, which are told when it is gone.
 type polled struct {
-	use sessioncore.PollUse // of Polls, under its lock
+	use sessioncore.ParkUse // of Polls, under its lock
 
 	mu    sync.Mutex
 	index map[polledGroup]int // place in list

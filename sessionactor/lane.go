@@ -23,7 +23,7 @@ import (
 //  1. core is used under mu only; framer, scratch and entry belong to the read pump;
 //  2. at most one goroutine writes: it holds mu and does not block, or writing is true and it is the write pump;
 //  3. credit of the session and of the node is held for every frame that was read and whose request has no outcome, unless
-//     the request waits for room in the read pump's hands.
+//     the request waits for room in the read pump's hands, or is a poll or parked.
 type lane struct {
 	session *session
 	recv    ReceiveStream
@@ -46,7 +46,7 @@ type lane struct {
 	mu       sync.Mutex
 	core     *sessioncore.Stream
 	writing  bool
-	gathered bool // see gathering
+	gathered bool // it is in session.gathering, and somebody is about to flush it
 	closed   bool
 	draining bool
 	activity activity // see stir
@@ -69,10 +69,12 @@ var (
 )
 
 func newLane(s *session, role wire.Role, recv ReceiveStream, send SendStream) *lane {
-	return &lane{
+	l := &lane{
 		session: s, recv: recv, send: send, gate: s.opts.Runtime.NewGate(), sampler: s.opts.Timings.Sampler(),
 		core: sessioncore.NewStream(role, s.opts.Offer, s.opts.Window),
 	}
+	l.core.TakeAtMost(s.opts.FrameBytes)
+	return l
 }
 
 // readPump reads until the stream, the connection or the client's right to it ends, or until a new goroutine goes on with it.
@@ -173,7 +175,7 @@ func (l *lane) frame(ctx context.Context, f sessioncore.Frame) bool {
 	}
 	more, joins := l.step(ctx, f)
 	if joins {
-		l.session.gathering.flush(l)
+		l.session.gathering.Do(l, (*lane).flushGathered)
 	}
 	return more
 }
@@ -396,6 +398,7 @@ func (l *lane) giveBack() {
 	if list := l.core.Outcomes(); len(list) > 0 {
 		l.session.opts.Admission.done(l.tenant, l.session.use, list)
 	}
+	l.unpark()
 }
 
 // finish closes both halves once nothing is owed. mu is held.

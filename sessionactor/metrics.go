@@ -38,9 +38,15 @@ type Metrics struct {
 	GroupPolls     prometheus.Gauge       // that wait, or whose records are being read
 	GroupPollBytes prometheus.Gauge       // that they hold of Options.Polls
 
+	Parked      prometheus.Gauge // reads and subscribes that wait
+	ParkedBytes prometheus.Gauge // that they hold of Options.Parked
+
+	ReadsOverdue prometheus.Gauge // that were answered as failed and have not come back
+
 	Watches        prometheus.Gauge
 	WatchEvents    prometheus.Counter
 	WatchesLagged  prometheus.Counter
+	WatchesStuck   prometheus.Counter // that let go of current values
 	WatchRetained  prometheus.Counter // current values written
 	Resnapshots    prometheus.Counter
 	WatchesTooMany prometheus.Counter // refused for what they would have to be given
@@ -98,8 +104,13 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 		GroupPollBytes: gauge("felix_group_poll_bytes", "Bytes of memory that polls of consumer groups are counted with while they wait; at the bound of their connection, or of the node, more are answered overloaded."),
 
+		Parked:       gauge("felix_parked_requests", "Reads of logs, gets of values that are not in memory included, and subscribes and watches that wait for a disk or for answers before theirs."),
+		ReadsOverdue: gauge("felix_log_reads_overdue", "Reads of logs that their clients were told of as failed, because the disk did not answer, and that have not come back."),
+		ParkedBytes:  gauge("felix_parked_request_bytes", "Bytes of memory that felix_parked_requests are counted with; at the bound of their connection, or of the node, more are answered overloaded."),
+
 		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
 		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),
+		WatchesStuck:   counter("felix_cache_watches_stuck_total", "Watches that let go of their current values because their client took none for 10 s; it is told where to resume when it reads on."),
 		WatchRetained:  counter("felix_cache_watch_retained_values_total", "Current values written to watches before their changes, because they were asked for or the history was gone."),
 		WatchesLagged:  counter("felix_cache_watches_lagged_total", "Watches that were ended because their client fell behind, and told where to resume."),
 		Resnapshots:    counter("felix_cache_watch_resnapshots_total", "Watches that began with current values because compaction had removed the changes they asked for."),

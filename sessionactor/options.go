@@ -37,7 +37,9 @@ type Options struct {
 	// and does not hold up others.
 	Frames *actors.Credit
 	// Polls bounds the polls of groups that are with their shards, of a connection and of the node. They hold nothing of Frames then.
-	Polls *Polls
+	Polls *Parking
+	// Parked does the same for reads of logs and for subscribes, which may wait for a disk or for answers before theirs, until their own.
+	Parked *Parking
 	// Partial is the node's bound on frames that are being read, beyond 64 KiB for each stream.
 	Partial *storage.Budget
 	// ConnBytes is what Frames is, for one connection, in bytes. One shard may have half of it.
@@ -58,17 +60,23 @@ type Options struct {
 	// the node; further ones wait.
 	Reads     int
 	NodeReads *actors.Credit
+	// ReadWait is how long a read of a log that has its places may take before it is answered as failed and gives them back, 0 for as long as it
+	// takes; Overdue knows those of the node that have not come back.
+	ReadWait time.Duration
+	Overdue  *Overdue
 	// ReadRecords is how many records one answer to a stream_read has at most, however many were asked for; at least 1.
 	ReadRecords int
-	// WatchSnapshotBytes bounds what one watch of a cache holds of current values that come before its first change, in bytes: 128 for each,
-	// its key, and its value unless that is one that is read from the log; positive. A watch of more is refused, and its client can watch
-	// longer prefixes. NodeSnapshots is what all watches of the node hold, four times as much at most.
-	WatchSnapshotBytes int64
-	NodeSnapshots      *Snapshots
+	// NodeSnapshots bounds what one watch of a cache holds of current values that come before its first change, in bytes: 128 for each,
+	// its key, and its value unless that is one that is read from the log. A watch of more is refused, and its client can watch
+	// longer prefixes. All watches of the node hold four times as much at most, those of a connection twice, and a tenant has always room for
+	// one. A watch whose client takes nothing for 10 s lets go of them, and tells it where to go on.
+	NodeSnapshots *Snapshots
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
 	Window int
+	// FrameBytes is the longest payload of a frame that a client may send once it is signed in, see sessioncore.Stream.TakeAtMost.
+	FrameBytes uint32
 	// AuthTimeout closes a connection on which no stream authenticated, and one on which some stream takes longer.
 	AuthTimeout time.Duration
 	// PreauthStreams are read at once before they authenticated; PreauthStreamsMax may be open before the first one did.
@@ -95,6 +103,7 @@ func DefaultOptions() Options {
 		Admission:     NewAdmission(sessioncore.DefaultAdmission(actors.ExecutorsDefault, wire.NodePublishBytes)),
 		Frames:        actors.NewCredit(1, wire.NodePublishBytes+JudgedFrames),
 		Polls:         NewPolls(sessioncore.DefaultPolls()),
+		Parked:        NewParked(sessioncore.DefaultParked()),
 		Partial:       storage.NewBudget(nodePartialFrames),
 		ConnBytes:     wire.ConnPublishBytes,
 		Answers:       NewAnswers(NodeAnswers),
@@ -102,14 +111,16 @@ func DefaultOptions() Options {
 		AckWait:       2 * time.Second,
 		Reads:         connReads,
 		NodeReads:     actors.NewCredit(1, nodeReads),
+		ReadWait:      readWait,
+		Overdue:       NewOverdue(),
 		ReadRecords:   rangeRecords,
-		NodeSnapshots: NewSnapshots(),
+		NodeSnapshots: NewSnapshots(watchSnapshotBytes),
 		ProducerIDs:   NewProducerIDs(randomID),
 		Window:        wire.PublishWindow,
+		FrameBytes:    wire.MaxPayload,
 
-		WatchSnapshotBytes: watchSnapshotBytes,
-		AuthTimeout:        wire.AuthTimeoutMillis * time.Millisecond,
-		PreauthStreams:     wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
+		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
+		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
 		Preauth:  storage.NewBudget(nodePreauthStreams),
 		Delivery: DefaultDelivery(),
 	}
@@ -122,6 +133,10 @@ const (
 	connReads = 4
 	nodeReads = 32
 )
+
+// readWait is longer than what disks take that work, and shorter than what callers wait. Many more reads than a disk does in that time do not
+// wait for it: they wait for their places.
+const readWait = 3 * time.Second
 
 // JudgedFrames is what Frames holds beyond the admission, in bytes: a few of the largest frames on their way to being
 // refused or let in.

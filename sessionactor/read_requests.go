@@ -83,7 +83,7 @@ func (l *lane) streamRead(t sessioncore.Token, m *wire.StreamRead) {
 	if !ok {
 		return
 	}
-	l.later(t, func(ctx context.Context) sessioncore.Answer {
+	l.later(t, h.History, namesLen(m.TenantID, m.Namespace, m.Stream), func(ctx context.Context) sessioncore.Answer {
 		records, err := readRange(ctx, h.History, m, l.session.opts.ReadRecords)
 		if f := l.unread(h, err); f != nil {
 			return *f
@@ -97,7 +97,7 @@ func (l *lane) offsetForTime(t sessioncore.Token, m *wire.OffsetForTime) {
 	if !ok {
 		return
 	}
-	l.later(t, func(ctx context.Context) sessioncore.Answer {
+	l.later(t, h.History, namesLen(m.TenantID, m.Namespace, m.Stream), func(ctx context.Context) sessioncore.Answer {
 		o, found, err := h.History.OffsetForTime(ctx, m.AtMicros)
 		if f := l.unread(h, err); f != nil {
 			return *f

@@ -5,11 +5,13 @@ import (
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
 )
 
 // laneReads are the requests of a lane that read a log, which may wait for the disk. One goroutine performs them, in their order, so that
-// neither the lane's other requests nor other lanes wait for a disk. The window bounds how many wait. Used under the lane's lock.
+// neither the lane's other requests nor other lanes wait for a disk. The window bounds how many wait, and Options.Parked those of all lanes. Used
+// under the lane's lock.
 type laneReads struct {
 	queue   []logRead
 	inHand  logRead // while running
@@ -20,6 +22,7 @@ type laneReads struct {
 // logRead is one of them. perform is called without a lock; fetch is for one that answers nobody, instead.
 type logRead struct {
 	token   sessioncore.Token
+	log     storage.History
 	perform func(ctx context.Context) sessioncore.Answer
 	fetch   *groupFetch
 }
@@ -41,9 +44,14 @@ func (r *laneReads) abandon() {
 	}
 }
 
-// later performs a request in the goroutine for reads, and answers it then. mu is held.
-func (l *lane) later(t sessioncore.Token, perform func(ctx context.Context) sessioncore.Answer) {
-	l.readLater(logRead{token: t, perform: perform})
+// later performs a request about a log in the goroutine for reads, and answers it then. Beside it so many bytes of names and keys are kept. It
+// returns false, and has refused it, when too many wait. mu is held.
+func (l *lane) later(t sessioncore.Token, log storage.History, named int, perform func(ctx context.Context) sessioncore.Answer) bool {
+	if !l.park(t, readHeld+named) {
+		return false
+	}
+	l.readLater(logRead{token: t, log: log, perform: perform})
+	return true
 }
 
 // readLater performs a read in the goroutine for them. mu is held.
@@ -53,11 +61,11 @@ func (l *lane) readLater(r logRead) {
 		return
 	}
 	if l.reads.running = l.session.pump("log reads", l.readLogs); !l.reads.running { // the connection is gone
-		l.dropReads(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
+		l.dropReads(connClosing())
 	}
 }
 
-// readLogs performs reads until there are none.
+// readLogs performs reads until there are none, or one is overdue.
 func (l *lane) readLogs(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -79,7 +87,10 @@ func (l *lane) readLogs(ctx context.Context) {
 			ended = true
 			return
 		}
-		l.performRead(ctx, gate, next)
+		l.performRead(ctx, gate, next, &ended)
+		if ended {
+			return
+		}
 	}
 }
 
@@ -100,25 +111,6 @@ func (l *lane) nextRead(cancel context.CancelFunc) (logRead, bool) {
 	r.queue[0] = logRead{}
 	r.queue, r.inHand = r.queue[1:], next
 	return next, true
-}
-
-// performRead waits for one of the connection's places for reads, then for one of the node's, and performs and answers a read there.
-// When its stream or connection ends first nobody reads the answer.
-func (l *lane) performRead(ctx context.Context, gate Gate, r logRead) {
-	if r.fetch != nil {
-		l.performFetch(ctx, gate, r.fetch)
-		return
-	}
-	f := streamGone()
-	a := sessioncore.Answer{Refusal: &f}
-	if ctx.Err() == nil && acquire(ctx, gate, l.session.reads, 1) {
-		defer l.session.reads.Release(0, 1)
-		if acquire(ctx, gate, l.session.opts.NodeReads, 1) {
-			defer l.session.opts.NodeReads.Release(0, 1)
-			a = r.perform(ctx)
-		}
-	}
-	l.resolve(r.token, a)
 }
 
 // dropReads refuses all that nobody will perform. mu is held.

@@ -199,6 +199,7 @@ func TestAReadThatPanicsCostsItsConnection(t *testing.T) {
 	l.raw(wire.AppendJSONFrame(wire.AppendJSONFrame(nil, readFrom(0, 1)), readFrom(0, 2))) // at once: the first one ends it all
 	closedWith(t, c, CloseInternal)
 	x.balanced()
+	x.parked(0, 0)
 }
 
 // A shard whose log ends under a read says so, and that it is worth repeating.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/gather"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/wire"
@@ -55,10 +56,13 @@ type session struct {
 	use    *sessioncore.ConnUse // the same by shard, in the hands of the admission
 	reads  *actors.Credit       // places for reads of logs
 	debts  debts                // answers that wait, in the books of the node
+	parked sessioncore.ParkUse  // requests that wait, in the books of the node
 	groups polled
 
-	gathering gathering
-	astir     atomic.Int32 // length of awake, for those that do not hold mu
+	snapshots sessioncore.ParkUse // current values for its watches, in the books of the node
+
+	gathering gather.Of[*lane] // answers of several lanes leave together
+	astir     atomic.Int32     // length of awake, for those that do not hold mu
 
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -59,5 +59,5 @@ func (l *lane) subscribe(t sessioncore.Token, m *wire.Subscribe) {
 		r.start = storage.StartEarliest
 	case wire.StartLatest:
 	}
-	l.open(t, r)
+	l.open(t, namesLen(m.TenantID, m.Namespace, m.Stream), r)
 }

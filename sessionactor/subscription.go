@@ -20,7 +20,10 @@ type PumpEnded struct{ Err error }
 func (*PumpEnded) subscriptionMessage() {}
 
 // open hands a request for an event stream to the session, which owns what becomes of it.
-func (l *lane) open(t sessioncore.Token, r eventRequest) {
+func (l *lane) open(t sessioncore.Token, named int, r eventRequest) {
+	if !l.park(t, subscribeHeld+named) {
+		return
+	}
 	if err := l.session.ref.TrySend(&Subscribe{request: r}, subscribeBytes); err != nil {
 		l.refuse(t, wire.Refuse(wire.CodeOverloaded, "too many subscriptions are being set up on this connection; repeat the request").WithReason("publish_queue_full", queueFullPause))
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/storage/batch"
-	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -25,21 +24,21 @@ type watch struct {
 	request watchRequest
 
 	frontier id.Offset     // from here on changes come from the log as they are made
-	values   []keyed.Entry // that come first, by version
-	booked   int64         // with the node, for values
+	values   currentValues // that come first
 	cold     recordReader
 }
 
 func newWatch(s *session, n uint64, r watchRequest) *watch {
 	w := &watch{feed: feed{session: s, id: n, gauge: s.opts.Metrics.Watches, lagged: s.opts.Metrics.WatchesLagged, eager: true}, request: r}
 	w.asked, w.source = &w.request.asked, w
+	w.values.gone = s.opts.Metrics.WatchesStuck.Inc
 	return w
 }
 
 // begin implements source.
 func (w *watch) begin(ctx context.Context) (sessioncore.Answer, error) {
 	r := &w.request
-	if r.shard.Keyed == nil || !r.shard.Serving() { // it may be another incarnation than when the request came
+	if r.shard.Keyed == nil || !r.shard.Showing() { // it may be another incarnation than when the request came
 		refusal := notReady()
 		return sessioncore.Answer{Refusal: &refusal}, refusal
 	}
@@ -50,12 +49,13 @@ func (w *watch) begin(ctx context.Context) (sessioncore.Answer, error) {
 	w.frontier = w.cursor.Live()
 	started := &wire.CacheWatchStarted{SubscriptionID: w.id, ResumeOffset: w.frontier, Resnapshot: again}
 	if again || r.retained {
-		if refusal := w.collect(ctx); refusal != nil {
+		n, refusal := w.collect(ctx)
+		if refusal != nil {
 			return sessioncore.Answer{Refusal: refusal}, refusal
 		}
-	}
-	if r.retained {
-		started.RetainedCount = wire.Some(uint64(len(w.values)))
+		if r.retained {
+			started.RetainedCount = wire.Some(uint64(n))
+		}
 	}
 	if again {
 		w.session.opts.Metrics.Resnapshots.Inc()
@@ -118,18 +118,9 @@ func (w *watch) changes(buf []byte, b *batch.Batch) ([]byte, error) {
 	return buf, nil
 }
 
-// event adds the frame of one change, or writes what does not fit. One that no frame can hold is counted as dropped; no put of such a value
-// is taken, see lane.returns.
+// event adds the frame of one change, and writes what is there once that is enough.
 func (w *watch) event(buf []byte, e *wire.CacheEvent) ([]byte, error) {
-	begin := len(buf)
-	buf = wire.AppendJSONFrame(buf, e)
-	if len(buf)-begin-wire.HeaderSize > wire.MaxPayload {
-		if w.cursor != nil {
-			w.cursor.Drop(1)
-		}
-		return buf[:begin], nil
-	}
-	if len(buf) < writeBytes {
+	if buf = w.encode(buf, e); len(buf) < writeBytes {
 		return buf, nil
 	}
 	buf, err := w.restart(buf)
@@ -137,6 +128,19 @@ func (w *watch) event(buf []byte, e *wire.CacheEvent) ([]byte, error) {
 		return buf, fmt.Errorf("write events: %w", err)
 	}
 	return buf, nil
+}
+
+// encode adds the frame of one change. One that no frame can hold is counted as dropped; no put of such a value is taken, see lane.returns.
+func (w *watch) encode(buf []byte, e *wire.CacheEvent) []byte {
+	begin := len(buf)
+	buf = wire.AppendJSONFrame(buf, e)
+	if len(buf)-begin-wire.HeaderSize > wire.MaxPayload {
+		if w.cursor != nil {
+			w.cursor.Drop(1)
+		}
+		return buf[:begin]
+	}
+	return buf
 }
 
 func (w *watch) flush(buf []byte) error {
@@ -164,4 +168,4 @@ func (w *watch) last(e ending) wire.Message {
 }
 
 // over implements source.
-func (w *watch) over() { w.dropValues() }
+func (w *watch) over() { w.values.drop() }

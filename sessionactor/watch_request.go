@@ -62,7 +62,7 @@ func (l *lane) cacheWatch(t sessioncore.Token, m *wire.CacheWatch) {
 		l.refuse(t, *f)
 		return
 	}
-	if r.shard.Keyed == nil || !r.shard.Serving() {
+	if r.shard.Keyed == nil || !r.shard.Showing() {
 		l.refuse(t, notReady())
 		return
 	}
@@ -70,7 +70,7 @@ func (l *lane) cacheWatch(t sessioncore.Token, m *wire.CacheWatch) {
 		l.settle(t, sessioncore.Answer{Message: &wire.SubscribeCursorError{Reason: wire.CursorInFuture, Requested: r.since.V, Available: tail}})
 		return
 	}
-	l.open(t, r)
+	l.open(t, namesLen(m.TenantID, m.Namespace, m.Cache)+len(r.scope.name), r)
 }
 
 // watchShape refuses a watch for what can be told from the message alone; nil when it goes on.

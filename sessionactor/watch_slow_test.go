@@ -90,7 +90,8 @@ func TestAWatchOfAQuietKeyOnABusyShardNeitherLagsNorMissesAnything(t *testing.T)
 func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 	const n, size = 8, 1000
 	d := newSiteDisk()
-	x := d.caching(t, setting{change: func(o *Options) { o.WatchSnapshotBytes = n * (valueCost + 2 + size) }})
+	x := d.caching(t, setting{change: func(o *Options) { o.NodeSnapshots = NewSnapshots(n * (valueCost + 2 + size)) }})
+	largest := x.opts.NodeSnapshots.Largest()
 	c := x.connect()
 	l := dial(t, c, today())
 	value := strings.Repeat("v", size)
@@ -108,12 +109,13 @@ func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 	l.watch(c, watchOf("users")) // without values there is nothing to bound
 	var slow []watching
 	var conns []*memConn
-	for range snapshotsHeld {
+	const most = snapshotsHeld - 1 // the last share is for another tenant
+	for range most {
 		c, w := x.slowWatch(watchOf("users", ofPrefix("a"), retained))
 		slow, conns = append(slow, w), append(conns, c)
 	}
-	if held := x.opts.NodeSnapshots.Held(); held != snapshotsHeld*x.opts.WatchSnapshotBytes {
-		t.Errorf("%d bytes are held, want %d", held, snapshotsHeld*x.opts.WatchSnapshotBytes)
+	if held := x.opts.NodeSnapshots.Held(); held != most*largest || x.opts.NodeSnapshots.Limit() != snapshotsHeld*largest {
+		t.Errorf("%d bytes are held, want %d", held, most*largest)
 	}
 	if r := refused(t, unlucky.ask(watchOf("users", ofPrefix("b"), retained))); r.Code != wire.CodeOverloaded || r.Reason != "watch_snapshots" {
 		t.Errorf("answered %+v", r)
@@ -122,7 +124,7 @@ func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 		slow[0].change()
 	}
 	eventually(t, "those of the one that reads are let go", func() bool {
-		return x.opts.NodeSnapshots.Held() == (snapshotsHeld-1)*x.opts.WatchSnapshotBytes
+		return x.opts.NodeSnapshots.Held() == (most-1)*largest
 	})
 	l.watch(c, watchOf("users", ofPrefix("b"), retained))
 	for _, c := range conns {

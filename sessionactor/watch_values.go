@@ -19,36 +19,41 @@ const valueCost = 128
 
 // collect notes the current values that come before the changes from the frontier on: those that are older. It says why there are none to
 // be had.
-func (w *watch) collect(ctx context.Context) *wire.Refusal {
+func (w *watch) collect(ctx context.Context) (n int, f *wire.Refusal) {
 	o := w.session.opts
 	if !acquire(ctx, w.gate, o.NodeSnapshots.places, 1) {
 		f := wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again")
-		return &f
+		return 0, &f
 	}
-	list, ok := w.current(o.WatchSnapshotBytes)
+	list, ok := w.current(o.NodeSnapshots.largest)
 	o.NodeSnapshots.places.Release(0, 1)
-	if !w.request.shard.Serving() {
+	if !w.request.shard.Showing() {
 		f := notReady()
-		return &f
+		return 0, &f
 	}
 	list = slices.DeleteFunc(list, func(e keyed.Entry) bool { return e.Version >= w.frontier })
-	bytes := int64(0)
+	bytes := 0
 	for i := range list {
-		bytes += int64(valueCost + len(list[i].Key) + len(list[i].Value))
+		bytes += valueCost + len(list[i].Key) + len(list[i].Value)
 	}
-	if !ok || bytes > o.WatchSnapshotBytes {
+	if !ok || int64(bytes) > o.NodeSnapshots.largest {
 		o.Metrics.WatchesTooMany.Inc()
-		f := wire.Refuse(wire.CodeLimitExceeded, fmt.Sprintf("the current values of what is watched exceed %d bytes, which is FELIX_CACHE_WATCH_SNAPSHOT_BYTES; watch longer prefixes one by one", o.WatchSnapshotBytes))
-		return &f
+		f := wire.Refuse(wire.CodeLimitExceeded, fmt.Sprintf(
+			"the current values of what is watched exceed %d bytes, which is FELIX_CACHE_WATCH_SNAPSHOT_BYTES; watch longer prefixes one by one", o.NodeSnapshots.largest))
+		return 0, &f
 	}
-	if !o.NodeSnapshots.take(bytes, o.WatchSnapshotBytes) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	held, conn, tenant := o.NodeSnapshots.held, &w.session.snapshots, w.request.who.tenant
+	if f := held.take(conn, tenant, bytes); f != nil {
 		o.Metrics.WatchesTooMany.Inc()
-		f := wire.Refuse(wire.CodeOverloaded, "the watches of this node are being given as many current values as it can hold; repeat the request after a pause").WithReason("watch_snapshots", snapshotPause)
-		return &f
+		return 0, f
 	}
 	slices.SortFunc(list, func(a, b keyed.Entry) int { return cmp.Compare(a.Version, b.Version) })
-	w.values, w.booked = list, bytes
-	return nil
+	w.values.giveBack = func() { held.give(conn, tenant, bytes) }
+	w.values.begin(o.Clock, list)
+	return len(list), nil
 }
 
 // current returns what the watched keys have, in no order; false if that is more than so many bytes.
@@ -67,14 +72,14 @@ func (w *watch) current(bound int64) ([]keyed.Entry, bool) {
 // first implements source. While it writes current values it has no place in the log, so that nothing is kept for it and it can't lose
 // anything: it comes back to where the values end.
 func (w *watch) first(ctx context.Context) (more bool, err error) {
-	if len(w.values) == 0 {
+	if !w.values.pending() {
 		return true, nil
 	}
 	w.release()
 	if more, err = w.writeValues(ctx); !more {
 		return false, err
 	}
-	w.dropValues()
+	w.values.drop()
 	w.next = w.frontier
 	if err := w.place(storage.StartOffset, w.frontier); err != nil {
 		return false, w.endOfLog(ctx, err)
@@ -88,26 +93,74 @@ func (w *watch) writeValues(ctx context.Context) (more bool, err error) {
 	pooled := writeBuffers.Get().(*[]byte)
 	defer func() { writeBuffers.Put(pooled) }()
 	buf := (*pooled)[:0]
-	for i := range w.values {
-		e := &w.values[i]
-		if w.session.finish.Err() != nil { // a node that stops does not wait for it
-			w.next = e.Version
-			return false, errors.Join(w.flush(buf), w.end(endDraining))
+	for more = true; more; {
+		if buf, more, err = w.nextValue(ctx, buf); err != nil {
+			return false, w.valuesFailed(ctx, buf, err)
 		}
-		value, err := w.value(ctx, e)
-		if err != nil {
-			w.next = e.Version
-			if err := w.flush(buf); err != nil {
-				return false, err
-			}
-			return false, w.endOfLog(ctx, err)
+		if len(buf) < writeBytes && more {
+			continue
 		}
-		if buf, err = w.event(buf, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis}); err != nil {
+		if err := w.hand(buf); err != nil {
 			return false, err
 		}
-		w.session.opts.Metrics.WatchRetained.Inc()
+		if buf = buf[:0]; cap(buf) > 2*writeBytes {
+			buf = make([]byte, 0, writeBytes)
+		}
 	}
-	return true, w.flush(buf)
+	if resume, lost := w.values.missed(); lost {
+		w.next = resume
+		return false, w.end(endLagged)
+	}
+	return true, nil
+}
+
+// errFinishing ends the values of a watch because the node stops, which does not wait for them.
+var errFinishing = errors.New("the node stops")
+
+// nextValue adds the frame of the next value; more is false when there is none.
+func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more bool, err error) {
+	e, more := w.values.take()
+	if !more {
+		return buf, false, nil
+	}
+	w.next = e.Version
+	if w.session.finish.Err() != nil {
+		return buf, false, errFinishing
+	}
+	value, err := w.value(ctx, &e)
+	if err != nil {
+		return buf, false, err
+	}
+	w.session.opts.Metrics.WatchRetained.Inc()
+	return w.encode(buf, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis}), true, nil
+}
+
+// valuesFailed ends the event stream at the value that could not be had, behind those before it.
+func (w *watch) valuesFailed(ctx context.Context, buf []byte, err error) error {
+	w.values.drop()
+	if err := w.hand(buf); err != nil {
+		return err
+	}
+	if errors.Is(err, errFinishing) {
+		return w.end(endDraining)
+	}
+	return w.endOfLog(ctx, err)
+}
+
+// hand writes values in pieces, and notes each that the client has taken.
+func (w *watch) hand(buf []byte) error {
+	for len(buf) > 0 {
+		n := len(buf)
+		if n >= 2*writeBytes {
+			n = writeBytes
+		}
+		if err := w.flush(buf[:n]); err != nil {
+			return err
+		}
+		w.values.moved()
+		buf = buf[n:]
+	}
+	return nil
 }
 
 // value is that of an entry. One that the log does not hold any more was overwritten or deleted since, and its record removed; the error is
@@ -132,9 +185,4 @@ func (w *watch) value(ctx context.Context, e *keyed.Entry) ([]byte, error) {
 	}
 	oldest, _ := w.request.shard.Log.Bounds()
 	return nil, &storage.TooOldError{Requested: e.Version, Oldest: oldest}
-}
-
-func (w *watch) dropValues() {
-	w.session.opts.NodeSnapshots.give(w.booked)
-	w.values, w.booked = nil, 0
 }

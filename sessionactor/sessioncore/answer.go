@@ -39,8 +39,13 @@ func (s *Stream) Settle(t Token, a Answer) {
 	if sl == nil || sl.settled {
 		panic(fmt.Sprintf("sessioncore: request %d was answered twice", t))
 	}
-	s.held -= sl.bytes
-	s.released += sl.bytes
+	if sl.parked {
+		s.unparked++
+		s.unparkedBytes += sl.bytes
+	} else {
+		s.held -= sl.bytes
+		s.released += sl.bytes
+	}
 	if sl.admitted {
 		s.noteOutcome(sl.shard, sl.bytes)
 	}

@@ -20,13 +20,14 @@ func (s *Stream) Digest() uint64 {
 	add(uint64(s.role), uint64(s.phase), uint64(s.window), uint64(s.grant.Flags), uint64(s.grant.Features), uint64(s.open.first), uint64(s.open.count))
 	for i := range s.open.count {
 		sl := s.open.at(i)
-		add(uint64(sl.form), uint64(sl.kind), sl.requestID.V, uint64(sl.bytes), bit(sl.settled), uint64(len(sl.answer)))
+		add(uint64(sl.form), uint64(sl.kind), sl.requestID.V, uint64(sl.bytes), bit(sl.parked), bit(sl.settled), uint64(len(sl.answer)))
 		_, _ = h.Write(sl.answer)
 	}
 	for i := range s.overdue {
 		add(uint64(s.overdue[i].token), uint64(s.overdue[i].bytes))
 	}
 	add(uint64(len(s.out)), uint64(s.waiting), uint64(s.sending), uint64(s.held), uint64(s.released), uint64(s.cost), uint64(s.dropped), bit(s.draining))
+	add(uint64(s.unparked), uint64(s.unparkedBytes))
 	_, _ = h.Write(s.out)
 	_, _ = io.WriteString(h, s.Ended())
 	return h.Sum64()

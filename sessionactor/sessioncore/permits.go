@@ -47,7 +47,7 @@ func (s *Stream) noteOutcome(shard id.ShardID, bytes int) {
 	s.outcomes = append(s.outcomes, Outcome{Shard: shard, Requests: 1, Bytes: bytes})
 }
 
-// Bytes is what an open request holds in permits.
+// Bytes is what an open request that is not parked holds in permits.
 func (s *Stream) Bytes(t Token) int { return s.open.get(t).bytes }
 
 // Lighten makes an open request hold no permits any more: its frame is let go of. It is for requests that may wait for long and count
@@ -60,6 +60,20 @@ func (s *Stream) Lighten(t Token) {
 	s.held -= sl.bytes
 	s.released += sl.bytes
 	sl.bytes = 0
+}
+
+// Park does the same to a request that counts elsewhere with so many bytes until its outcome: see Unparked.
+func (s *Stream) Park(t Token, bytes int) {
+	s.Lighten(t)
+	sl := s.open.get(t)
+	sl.bytes, sl.parked = bytes, true
+}
+
+// Unparked returns how many parked requests got their outcome since the last call, and with how many bytes they counted.
+func (s *Stream) Unparked() (requests, bytes int) {
+	requests, bytes = s.unparked, s.unparkedBytes
+	s.unparked, s.unparkedBytes = 0, 0
+	return requests, bytes
 }
 
 // Asked is the message of an open request of the kind Ask.

@@ -87,3 +87,27 @@ func TestAStreamThatIsNotReadIsEndedForThatReason(t *testing.T) {
 		t.Errorf("the reason of the end became %q", s.Fault())
 	}
 }
+
+// A request that is parked holds no permits and counts with what its lane says, until its outcome and once.
+func TestAParkedRequestCountsElsewhereUntilItsOutcome(t *testing.T) {
+	s := open(t, todayOffered(), rights{})
+	s.Released()
+	f := grouped("group_poll", `,"max_records":1`)
+	q := s.Frame(f)
+	if s.Park(q.Token, 1000); s.Released() != len(f.Payload()) || s.held != 0 {
+		t.Errorf("%d permits are held", s.held)
+	}
+	if n, bytes := s.Unparked(); n != 0 || bytes != 0 {
+		t.Errorf("%d requests and %d bytes came back before the outcome", n, bytes)
+	}
+	s.Abandon("gone") // its outcome is still to come
+	if n, _ := s.Unparked(); n != 0 {
+		t.Error("it came back without its outcome")
+	}
+	s.Settle(q.Token, Answer{Message: &wire.GroupRecords{RequestID: 1}})
+	for _, want := range [][2]int{{1, 1000}, {0, 0}} {
+		if n, bytes := s.Unparked(); n != want[0] || bytes != want[1] || s.Released() != 0 || s.held != 0 {
+			t.Errorf("%d requests and %d bytes came back, want %v", n, bytes, want)
+		}
+	}
+}

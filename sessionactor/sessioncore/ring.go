@@ -25,7 +25,8 @@ type slot struct {
 	requestID   wire.Opt[uint64]
 	message     wire.Message      // what was asked
 	unsupported *wire.Unsupported // the answer to a type that is not served
-	bytes       int               // permits held until the outcome
+	bytes       int               // permits held until the outcome, or what it is parked with
+	parked      bool              // see Park
 	admitted    bool              // it counts in the node's admission, for shard
 	shard       id.ShardID
 	logged      bool  // its stream has a log that lasts: see Logged

@@ -14,13 +14,14 @@ import (
 //
 //  1. open holds every request that was taken and whose answer has not been moved to out, oldest first;
 //  2. only the oldest request's answer is moved to out, so answers leave in the order of the requests;
-//  3. held is the sum of the permits of open and of overdue requests: the bytes of their frames. What was let in and is not held any
-//     more is in released until the lane takes it.
+//  3. held is the sum of the permits of open and of overdue requests that are not parked: the bytes of their frames. What was let in and is
+//     not held any more is in released until the lane takes it.
 type Stream struct {
 	role     wire.Role
 	phase    wire.Phase
 	server   wire.Offer
 	window   int
+	frame    uint32 // longest payload once signed in, in bytes
 	offer    wire.Offer
 	grant    wire.Grant
 	grants   Grants
@@ -33,7 +34,9 @@ type Stream struct {
 	released int
 	cost     int // permits of the frame at hand, until a request takes them
 
-	outcomes []Outcome // see Outcomes
+	outcomes      []Outcome // see Outcomes
+	unparked      int       // see Unparked
+	unparkedBytes int
 
 	draining bool
 	gone     bool   // nobody reads answers any more
@@ -44,6 +47,7 @@ type Stream struct {
 
 	publishes *publishes    // nil before the first, and after a rest
 	decoder   *wire.Decoder // of messages; the same
+	caches    *cacheRights  // the same
 }
 
 // publishes is what a stream keeps from one publish to the next. Many streams never send one.
@@ -62,7 +66,7 @@ func (s *Stream) publishing() *publishes {
 
 // Rest lets go of what is only kept to be quicker: the stream has been idle for a while. A Request of before stays valid.
 func (s *Stream) Rest() {
-	s.publishes, s.decoder = nil, nil
+	s.publishes, s.decoder, s.caches = nil, nil, nil
 	if len(s.out) == 0 {
 		s.out = nil
 	}
@@ -87,8 +91,12 @@ func (t *target) set(p *wire.Publish) {
 // NewStream returns the core of a stream of that role. server is what the broker offers, window how many requests may be
 // open at once.
 func NewStream(role wire.Role, server wire.Offer, window int) *Stream {
-	return &Stream{role: role, phase: wire.PhaseNew, server: server, window: window}
+	return &Stream{role: role, phase: wire.PhaseNew, server: server, window: window, frame: wire.MaxPayload}
 }
+
+// TakeAtMost bounds the payloads of frames after the token was accepted, in bytes: wire.MaxPreauthPayload to wire.MaxPayload, which is the default. A
+// frame whose header announces more ends the stream unread. Call it before the first frame.
+func (s *Stream) TakeAtMost(frame uint32) { s.frame = frame }
 
 // Do says what a Request wants of the lane.
 type Do uint8
@@ -156,7 +164,7 @@ func (s *Stream) MaxPayload() uint32 {
 	if s.phase == wire.PhaseNew {
 		return wire.MaxPreauthPayload
 	}
-	return wire.MaxPayload
+	return s.frame
 }
 
 // Room reports whether another frame may be read. While there is none, QUIC's flow control holds the client back. Requests that were
@@ -540,7 +548,7 @@ func (s *Stream) permit(a Action, kind string, o Object) *wire.Refusal {
 		f := wire.Refuse(wire.CodeInvalidRequest, "a group needs a name")
 		return &f
 	}
-	if s.grants.Allows(a, o) {
+	if s.allows(a, o) {
 		return nil
 	}
 	object := fmt.Sprintf("%s:%s/%s/%s", kind, o.Tenant, o.Namespace, o.Name)

@@ -293,7 +293,7 @@ func TestBadJobsAndOptionsPanic(t *testing.T) {
 		"no run":     func() { p.Go(Job{Kind: Write}) },
 		"no workers": func() { New(Options{Workers: Workers{Write: 1}}) },
 		"no slots":   func() { NewReadSlots(0) },
-		"release":    func() { NewReadSlots(1).Release() },
+		"release":    func() { NewReadSlots(1).Release("nobody") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

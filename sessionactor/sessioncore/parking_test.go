@@ -7,11 +7,13 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
+var testParked = Parked{Name: "polls", Reason: "full"}
+
 func TestAConnectionHasItsBoundOfPollsAndATenantItsShareWhateverOthersDo(t *testing.T) {
-	p := NewPolls(PollLimits{Conn: 6, Tenant: 4, Node: 16})
-	var greedy, late PollUse
-	conns := make([]PollUse, 4)
-	full := func(c, tenant *PollUse, most int) (n int) {
+	p := NewParking(testParked, ParkLimits{Conn: 6, Tenant: 4, Node: 16})
+	var greedy, late ParkUse
+	conns := make([]ParkUse, 4)
+	full := func(c, tenant *ParkUse, most int) (n int) {
 		t.Helper()
 		for ; n < most; n++ {
 			f := p.Take(c, tenant, 1)
@@ -40,7 +42,7 @@ func TestAConnectionHasItsBoundOfPollsAndATenantItsShareWhateverOthersDo(t *test
 	if n := full(&conns[3], &late, 100); n != 1 {
 		t.Errorf("%d were taken of one that was free", n)
 	}
-	for i, tenant := range []*PollUse{&greedy, &greedy, &greedy, &late} {
+	for i, tenant := range []*ParkUse{&greedy, &greedy, &greedy, &late} {
 		p.Give(&conns[i], tenant, conns[i].bytes)
 	}
 	if !greedy.Idle() || !late.Idle() || p.Used() != 0 {
@@ -51,11 +53,11 @@ func TestAConnectionHasItsBoundOfPollsAndATenantItsShareWhateverOthersDo(t *test
 // Whatever comes and goes, no bound is ever exceeded, the sums agree, and a tenant inside its share is refused only where its connection is full
 // or others have theirs.
 func TestPollsStayWithinAllTheirBounds(t *testing.T) {
-	l := PollLimits{Conn: 50, Tenant: 40, Node: 200}
-	p := NewPolls(l)
+	l := ParkLimits{Conn: 50, Tenant: 40, Node: 200}
+	p := NewParking(testParked, l)
 	r := rand.New(rand.NewPCG(3, 5))
-	var conns [12]PollUse
-	var tenants [4]PollUse
+	var conns [12]ParkUse
+	var tenants [4]ParkUse
 	type taken struct{ conn, tenant, bytes int }
 	var list []taken
 	for range 20_000 {
@@ -91,21 +93,21 @@ func TestPollsStayWithinAllTheirBounds(t *testing.T) {
 }
 
 func TestLimitsOfPollsThatContradictEachOtherAreABug(t *testing.T) {
-	for _, l := range []PollLimits{{}, {Conn: 1, Tenant: 1}, {Conn: 1, Node: 1}, {Tenant: 1, Node: 1}, {Conn: 1, Tenant: 2, Node: 1}} {
-		if !panics(func() { NewPolls(l) }) {
+	for _, l := range []ParkLimits{{}, {Conn: 1, Tenant: 1}, {Conn: 1, Node: 1}, {Tenant: 1, Node: 1}, {Conn: 1, Tenant: 2, Node: 1}} {
+		if !panics(func() { NewParking(testParked, l) }) {
 			t.Errorf("%+v was taken", l)
 		}
 	}
-	if p := NewPolls(DefaultPolls()); !panics(func() { p.Give(&PollUse{}, &PollUse{}, 1) }) {
+	if p := NewParking(testParked, DefaultPolls()); !panics(func() { p.Give(&ParkUse{}, &ParkUse{}, 1) }) {
 		t.Error("more was given back than was held")
 	}
 }
 
 // Ten connections of one tenant with a thousand polls each fit the defaults, with the longest names that there are.
 func TestAThousandPollsOnEachOfTenConnectionsFitTheDefaults(t *testing.T) {
-	p, tenant := NewPolls(DefaultPolls()), PollUse{}
+	p, tenant := NewParking(testParked, DefaultPolls()), ParkUse{}
 	for range 10 {
-		conn := PollUse{}
+		conn := ParkUse{}
 		for range 1000 {
 			if f := p.Take(&conn, &tenant, 4<<10); f != nil {
 				t.Fatalf("after %d bytes: %+v", p.Used(), f)
