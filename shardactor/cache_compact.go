@@ -79,7 +79,8 @@ func (l *keysLog) performCompaction(core *shardcore.Core, at shardcore.At, e key
 	case keyed.FlushLog:
 		l.file.Sync()
 	case keyed.RetainFrom:
-		l.removeHead(e.Offset)
+		l.cut, l.wanted = e.Offset, true
+		l.retain()
 	case keyed.Finished:
 		l.endCompaction(e.Result)
 	default:
@@ -161,6 +162,14 @@ func (l *keysLog) readValues(places []keyed.Place) {
 		}
 		return r
 	})
+}
+
+// retain removes the head if that is wanted and nobody needs it. Whoever did calls it again; that is soon, since nothing new comes to be needed there.
+func (l *keysLog) retain() {
+	if l.wanted && (l.needs == nil || !l.needs(l.cut)) {
+		l.wanted = false
+		l.removeHead(l.cut)
+	}
 }
 
 // removeHead removes what the log holds below an offset, in steps that leave the disk to others in between.

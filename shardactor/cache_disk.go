@@ -35,9 +35,11 @@ var _ files = (*cacheDisk)(nil)
 
 func newCacheDisk(o diskOptions, tail storage.MemLogOptions, c *caching, m *Metrics) *cacheDisk {
 	d := &cacheDisk{tail: tail, caching: c, metrics: m}
+	o.spec.Retention, o.spec.Compress = disklog.Retention{}, false // those are of streams: what a cache holds is taken from its logs by compactions alone
 	o.fold = foldCache
-	d.values = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CachePolicy(), encode: reading.EncodeMove}
-	d.values.spec.Kind = disklog.Cache
+	d.values = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}}, policy: keyed.CachePolicy(), encode: reading.EncodeMove, needs: d.cold.needs}
+	d.cold.share = roomShare{room: &o.disks.removed, granted: func() { d.values.news.tell(func(t *told) { t.room = true }) }}
+	d.values.spec.Kind, d.values.spec.GivenOnce = disklog.Cache, true // offsets are versions, and places of watches
 	o.fold = foldCounters
 	d.sums = keysLog{logFile: logFile{diskFiles: diskFiles{diskOptions: o}, which: shardcore.LogCounters}, policy: keyed.CounterPolicy(), encode: reading.EncodeCheckpoint}
 	d.sums.spec.Kind = disklog.CountersLog
@@ -65,6 +67,7 @@ func (d *cacheDisk) begin(room, look func()) {
 // open opens what is not open yet.
 func (d *cacheDisk) open(g id.Generation) shardcore.Input {
 	d.again.at, d.recovered = time.Time{}, false
+	d.values.spec.Base = d.values.disks.cacheBase()
 	for _, l := range d.logs() {
 		if !l.opened && !l.isOpening() {
 			l.startOpen(g)
@@ -103,6 +106,9 @@ func (d *cacheDisk) append(e shardcore.Append) bool {
 	}
 	l.give(e)
 	l.given = e.Batches[n-1].End()
+	if e.Log == shardcore.LogMain {
+		l.disks.gave(l.given)
+	}
 	l.wantSnapshot()
 	return false
 }
@@ -181,7 +187,7 @@ func (d *cacheDisk) take(core *shardcore.Core, at shardcore.At) {
 			l.saveKeys()
 		}
 		l.compactionNews(&n)
-		d.cold.done(n.cold)
+		d.coldNews(&n)
 	}
 	d.values.stall(core, at, stalled)
 	if in := d.bothOpen(); in != nil {
@@ -199,6 +205,7 @@ func (d *cacheDisk) opened(l *keysLog, o *openedLog) {
 		c.counters, c.sums = o.counters, reading.NewCounterLedger(o.counters)
 		return
 	}
+	l.disks.gave(o.tail)
 	l.table = o.cache.Fold()
 	d.log = durable.New(l.file, d.tail)
 	d.log.OnRoom(d.room)
@@ -221,13 +228,10 @@ func (d *cacheDisk) closeReaders(reason storage.CloseReason) {
 }
 
 func (d *cacheDisk) end(deleted bool, done func(error)) {
+	d.cold.share.end()
 	each := joined(2, done)
 	for _, l := range d.logs() {
-		var last func()
-		if snap := l.last; snap != nil && !deleted {
-			last = func() { l.writeKeys(snap) }
-		}
-		l.endFiles(last, each)
+		l.end(deleted, each)
 	}
 }
 

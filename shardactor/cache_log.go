@@ -19,6 +19,8 @@ const keysSnapshot = "keys"
 type keysLog struct {
 	logFile
 	opened bool
+	tried  bool      // it could not be opened, once
+	told   bool      // the core knows that it is open; of a log of groups
 	base   id.Offset // when it was opened
 	table  *keyed.Fold
 	policy keyed.Policy
@@ -26,7 +28,11 @@ type keysLog struct {
 	given  id.Offset // end of what was given to be written
 	// compactor decides about compactions; nil until there is a table.
 	compactor *reading.Compactor
-	last      *keyed.Snapshot // to be saved when the files are closed
+	// needs reports whether something below an offset is still to be read, though no key has it any more; nil if that never is.
+	needs  func(below id.Offset) bool
+	cut    id.Offset // what is below is to be removed if wanted is set
+	wanted bool
+	last   *keyed.Snapshot // to be saved when the files are closed
 }
 
 // keysEvery is how much is appended between two snapshots of a log's keys, in bytes: what an open has to fold beyond the newest one. Where
@@ -170,6 +176,15 @@ func (f *diskFiles) loadKeys(file *disklog.Log, source keyed.Source, begin func(
 	}
 	defer r.Close()
 	return begin(r, source.Base, source)
+}
+
+// end closes the files, and leaves a last snapshot of the keys unless nobody will open them again.
+func (l *keysLog) end(deleted bool, done func(error)) {
+	var last func()
+	if snap := l.last; snap != nil && !deleted {
+		last = func() { l.writeKeys(snap) }
+	}
+	l.endFiles(last, done)
 }
 
 // batchAt reads the batch that holds an offset, in a job.

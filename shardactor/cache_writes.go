@@ -1,13 +1,11 @@
 package shardactor
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
-	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -67,22 +65,19 @@ func recorded(b *batch.Batch, n int) []byte { return b.Body[len(b.Body)-n:] }
 
 func (s *Shard) cacheDelete(m *CacheDelete) shardcore.Input {
 	m.result = &m.judged
-	m.again = func() { s.readCold(m) }
 	return s.judge(&m.request, shardcore.Write{Batch: &m.batch}, len(m.Key), func(_ id.Offset, nowMillis uint64) shardcore.Verdict {
-		var read *reading.Read
-		if m.cold.known {
-			read = &reading.Read{Version: m.cold.version, Value: m.cold.value}
+		x := s.cache.main.Delete([]byte(m.Key), nowMillis)
+		m.judged = Answer{Found: x.Found, Value: x.Value}
+		if d, ok := s.log.(*cacheDisk); ok && x.Found {
+			if f := d.remove(m, &x); f != nil {
+				return shardcore.Verdict{Refusal: f}
+			}
+			m.judged.Value = m.removed.value
 		}
-		d := s.cache.main.Delete([]byte(m.Key), read, nowMillis)
-		if d.Cold {
-			m.cold = coldRead{version: d.Version, at: d.Offset}
-			return shardcore.Verdict{Again: true}
+		if x.Append {
+			record(&m.batch, x.Record)
 		}
-		if d.Append {
-			record(&m.batch, d.Record)
-		}
-		m.judged = Answer{Found: d.Found, Value: d.Value}
-		return shardcore.Verdict{Append: d.Append, Until: d.Until}
+		return shardcore.Verdict{Append: x.Append, Until: x.Until}
 	})
 }
 
@@ -117,46 +112,4 @@ func (s *Shard) counterAdd(m *CounterAdd) shardcore.Input {
 		m.judged = Answer{Sum: d.Sum}
 		return shardcore.Verdict{Append: true}
 	})
-}
-
-// readCold has the value read that a delete is about to remove; the delete is judged again then.
-func (s *Shard) readCold(m *CacheDelete) {
-	d, ok := s.log.(*cacheDisk)
-	if !ok {
-		panic("shardactor: an in-memory cache has a cold value")
-	}
-	if !d.readCold(m) {
-		f := wire.Refuse(wire.CodeOverloaded, "too many deletes wait for the values they remove to be read; repeat the request").WithReason(wire.ReasonPublishQueueFull, coldPause)
-		s.settle(&m.request, Answer{Refusal: &f})
-	}
-}
-
-// coldPause is how long a delete that found no place is told to wait, in milliseconds.
-const coldPause = 20
-
-// judgeAgain steps the deletes whose values were looked for.
-func (s *Shard) judgeAgain(at shardcore.At) {
-	d, ok := s.log.(*cacheDisk)
-	if !ok {
-		return
-	}
-	for _, m := range d.cold.take() {
-		s.busy = &m.request
-		switch err := m.cold.err; {
-		case err == nil:
-			m.cold.known = true
-		case !isTrimmed(err): // else a compaction was faster: it is somewhere else now
-			s.settle(&m.request, Answer{Refusal: coldFailed(err)})
-			continue
-		}
-		s.core.Step(at, &m.write)
-	}
-	d.nextCold()
-	s.busy = nil
-}
-
-// isTrimmed reports whether an offset could not be read because the log does not hold it any more.
-func isTrimmed(err error) bool {
-	var trimmed *disklog.TrimmedError
-	return errors.As(err, &trimmed)
 }

@@ -34,6 +34,7 @@ type disk struct {
 	room  func()
 	// groups are those of the stream's consumers; nil until there is one.
 	groups *groupLogs
+	lost   lostEnds
 	look   func()
 
 	reported bool // the host knows that the shard may be used
@@ -83,7 +84,7 @@ func (d *disk) open(g id.Generation) shardcore.Input {
 }
 
 func (d *disk) save(e shardcore.Save) bool {
-	d.file.SaveGeneration(e.Seq, e.Generation)
+	d.file.SaveBeginning(e.Seq, e.Generation, lostToKeep(d.lost.list))
 	return false
 }
 
@@ -188,8 +189,6 @@ func (d *disk) take(core *shardcore.Core, at shardcore.At) {
 	switch {
 	case n.opened != nil:
 		d.opened(n.opened)
-		o := n.opened
-		core.Step(at, shardcore.Recovered{Tails: shardcore.MainTail(o.tail), Base: o.base, Producers: o.producers})
 	case n.openErr != nil:
 		core.Step(at, d.openFailed(&d.again, n.openErr, at.Wall))
 	}
@@ -197,13 +196,17 @@ func (d *disk) take(core *shardcore.Core, at shardcore.At) {
 	if d.groups != nil {
 		d.groups.take(core, at)
 	}
+	d.goOn(core, at, &n)
 	d.complete(core, at, &n, func() { d.log.Discard(core.Tail(shardcore.LogMain)) })
 	if n.trimmed > 0 {
 		d.state.Trim(n.trimmed)
+		if o := d.lost.found; o != nil {
+			o.base = max(o.base, n.trimmed)
+		}
 		core.Step(at, shardcore.Trimmed{Base: n.trimmed})
 	}
 	d.poison(core, at, n.poisoned)
-	if n.snapshot {
+	if n.snapshot && d.lost.found == nil {
 		d.saveProducers(core)
 	}
 }
@@ -252,6 +255,7 @@ func (d *disk) opened(o *openedLog) {
 	d.log.OnRoom(d.room)
 	d.state, d.numbered = o.state, o.producers.Len() > 0
 	d.commit.Store(uint64(o.tail))
+	d.lost = lostEnds{found: o, end: o.tail, list: lostThatIsKept(d.file.Lost())}
 	if o.grouped {
 		d.needGroups().start(d.spec.Generation)
 	}
@@ -309,9 +313,10 @@ func (d *disk) closeReaders(reason storage.CloseReason) {
 
 // end closes the files, with a last snapshot unless nobody will open them again.
 func (d *disk) end(deleted bool, done func(error)) {
-	each := joined(1+len(d.groupFiles()), done)
-	if d.groups != nil {
-		d.groups.end(deleted, each)
+	logs := d.groupFiles() // once: an open may fail at any moment
+	each := joined(1+len(logs), done)
+	for _, l := range logs {
+		l.end(deleted, each)
 	}
 	if d.last == nil || deleted {
 		d.endFiles(nil, each)

@@ -42,7 +42,7 @@ func TestJobsOfTheDiskDoNotWaitForClientsThatRead(t *testing.T) {
 	change := []func(*diskSetup){inlineLittle, func(x *diskSetup) { x.store.Slots = slots }}
 	d := newDiskWorld(t, mem, change...)
 	list := d.coldCaches(diskpool.DefaultWorkers().Work + 1)
-	if err := slots.Acquire(context.Background()); err != nil {
+	if err := slots.Acquire(context.Background(), t); err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range list {
@@ -55,7 +55,7 @@ func TestJobsOfTheDiskDoNotWaitForClientsThatRead(t *testing.T) {
 	if _, ok := h.Cache.Get("k", again.millis()); ok {
 		t.Fatal("what was removed is back")
 	}
-	slots.Release()
+	slots.Release(t)
 }
 
 // The disk does not answer those who read the values of deletes, of many logs: everything else still finds a worker.

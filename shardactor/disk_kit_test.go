@@ -99,6 +99,7 @@ func newDiskWorldOver(t testing.TB, mem *vfs.Mem, build func(testing.TB, func(*w
 			store: disklog.Options{Exec: d.pool, SegmentBytes: 16 << 10, Slots: diskpool.NewReadSlots(8)},
 			disk: DiskOptions{
 				StateBytes: 1 << 20, RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, OnDamaged: func(err error) { d.bad <- err },
+				CacheBase: func() id.Offset { return 0 }, // easier to read than the clock, where caches begin
 				LogOpened: func(_ route.Name, _ id.Incarnation, _ uint32, log id.LogID) { d.logs <- log }, Ready: func() { close(d.ready) },
 			},
 			host: *o,

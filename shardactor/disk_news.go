@@ -29,12 +29,16 @@ type told struct {
 	unsealed error // the seal was refused, of which there is one at a time
 	stalled  bool
 	trimmed  id.Offset
+	lostKept bool // or it failed, for this reason: what is to be kept of lost ends is durable
+	lostErr  error
 	snapshot bool // one of the producers, or of the keys, is wanted
 	// turned says that a compaction which gave way may go on.
 	turned bool
-	// compacted is what came of the job of a compaction, of which there is one at a time; cold are deletes whose values were looked for.
+	// compacted is what came of the job of a compaction, of which there is one at a time; cold is of how many deletes the values were looked for, and
+	// room says that there is some for the next value.
 	compacted *compacted
-	cold      []*CacheDelete
+	cold      int
+	room      bool
 }
 
 // failedWrite is the first append or save that was refused.

@@ -176,6 +176,9 @@ func TestAShardWaitsForADiskThatHangsAndGoesOn(t *testing.T) {
 	}
 	<-hang.Reached()
 	d.await("the right is given up", func() bool { d.clock.Advance(time.Second); return !h.Serving() })
+	if !h.Showing() {
+		t.Error("what is committed is not shown")
+	}
 	if d.events.count("disk_stalled") != 1 || d.metrics.Disk.hanging.Load() != 1 {
 		t.Fatalf("%d events, %d logs", d.events.count("disk_stalled"), d.metrics.Disk.hanging.Load())
 	}

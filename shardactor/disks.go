@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/felixd/felixd/shardactor/reading"
@@ -35,6 +36,12 @@ type DiskOptions struct {
 	// is the default here too, and a negative number keeps none.
 	IndexBytes  int64
 	InlineBytes int
+	// RemovedBytes bounds the values that deletes of log-backed caches are about to answer, all shards together; 0 is the default. One that has
+	// no room is read from the log when others have been answered.
+	RemovedBytes int64
+	// CacheBase says where the log of a new cache begins, at least: beyond all that a cache of that name has ever given, for whoever kept a
+	// version or a position of that. nil: the clock, in microseconds since the Unix epoch.
+	CacheBase func() id.Offset
 	// CompactionRate bounds what compaction of caches and counters reads and writes, in bytes per second, all shards together; 0 is no
 	// bound.
 	CompactionRate int64
@@ -57,7 +64,7 @@ type DiskOptions struct {
 func DefaultDiskOptions() DiskOptions {
 	return DiskOptions{
 		RetentionInterval: time.Minute, KeepDeleted: 24 * time.Hour, StateBytes: 256 << 20,
-		IndexBytes: 1 << 30, InlineBytes: keyed.DefaultInlineMax, CompactionRate: 64 << 20, Groups: DefaultGroupSettings(),
+		IndexBytes: 1 << 30, RemovedBytes: 64 << 20, InlineBytes: keyed.DefaultInlineMax, CompactionRate: 64 << 20, Groups: DefaultGroupSettings(),
 	}
 }
 
@@ -66,9 +73,12 @@ type Disks struct {
 	opts       DiskOptions
 	state      *reading.StateBudget
 	index      *keyed.Budget // of the keys of caches and counters
+	claims     *groupClaims
 	compaction pace
-	cold       errands // reads of values that deletes wait for
-	moving     errands // what compactions have done
+	removed    removedRoom
+	cold       errands       // reads of values that deletes wait for
+	moving     errands       // what compactions have done
+	given      atomic.Uint64 // no cache of this node has given an offset at or past it
 
 	mu   sync.Mutex
 	open []*diskFiles // in turn
@@ -84,12 +94,20 @@ func NewDisks(o DiskOptions) *Disks {
 	if o.Groups.PerShard == 0 {
 		o.Groups = DefaultGroupSettings()
 	}
+	if o.CacheBase == nil {
+		o.CacheBase = func() id.Offset { return id.Offset(max(0, o.Exec.Now().UnixMicro())) }
+	}
 	if o.IndexBytes == 0 {
 		o.IndexBytes = DefaultDiskOptions().IndexBytes
 	}
+	if o.RemovedBytes == 0 {
+		o.RemovedBytes = DefaultDiskOptions().RemovedBytes
+	}
 	d := &Disks{
-		opts: o, state: reading.NewStateBudget(o.StateBytes), index: keyed.NewBudget(o.IndexBytes), compaction: pace{rate: o.CompactionRate},
-		cold: errands{limit: coldRuns}, moving: errands{limit: compactRuns},
+		opts: o, state: reading.NewStateBudget(o.StateBytes), index: keyed.NewBudget(o.IndexBytes), claims: newGroupClaims(o.Groups.Claims),
+		compaction: pace{rate: o.CompactionRate},
+		removed:    removedRoom{limit: o.RemovedBytes},
+		cold:       errands{limit: coldRuns}, moving: errands{limit: compactRuns},
 		idle: make(chan struct{}),
 	}
 	close(d.idle)
@@ -177,6 +195,20 @@ func (d *Disks) retention(of route.Retention) disklog.Retention {
 		r.Age = d.opts.Retention.Age
 	}
 	return r
+}
+
+// cacheBase is where the log of a new cache begins. It grows by itself faster than any cache does, by at most a million offsets a second; and
+// should the clock have been set back, it is not below what the caches have given that this process has seen.
+func (d *Disks) cacheBase() id.Offset { return max(d.opts.CacheBase(), id.Offset(d.given.Load())) }
+
+// gave says that a cache gives offsets up to end.
+func (d *Disks) gave(end id.Offset) {
+	for {
+		was := d.given.Load()
+		if uint64(end) <= was || d.given.CompareAndSwap(was, uint64(end)) {
+			return
+		}
+	}
 }
 
 // seed draws where the keys of a log stand in their table: clients must not know it.

@@ -104,6 +104,7 @@ type logEnds struct {
 type Group struct {
 	core    *groupcore.Core
 	opts    groupOptions
+	holder  *groupcore.Holder // in opts.claims, while it runs
 	started time.Time
 	known   groupcore.Tail // as the core knows it
 	base    id.Offset
@@ -121,14 +122,14 @@ type Group struct {
 type groupOptions struct {
 	core    groupcore.Options
 	loaded  *groupcore.State
-	cut     bool      // the log had lost what the notes of the group speak of, and ended at end
-	end     id.Offset // if cut
 	ends    *logEnds
 	hungry  *atomic.Bool // polls wait: the shard is to tell when the log goes on
 	inbox   *groupInbox
 	child   *groupChild
 	shard   Ref
 	metrics *GroupMetrics
+	claims  *groupClaims // of the node, of which the tenant's groups have a share
+	tenant  string
 }
 
 // groupBounds is the mailbox of a group: as many requests as a shard's, which it gets them from.
@@ -142,11 +143,9 @@ func (g *Group) Receive(t *actors.Turn) {
 		g.started = now
 		ref := actors.RefOf[groupMessage](t)
 		g.known, g.base = g.ends()
-		if end := g.opts.end; g.opts.cut { // what is there above it is news to this group
-			g.known = groupcore.Tail{End: end, Committed: min(g.known.Committed, end)}
-			g.base = min(g.base, end)
-		}
+		g.holder = g.opts.claims.join(g.opts.tenant, g.opts.inbox)
 		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known})
+		g.grant(0)
 		g.opts.loaded = nil
 		g.opts.metrics.Active.Inc()
 		g.opts.inbox.open(func() { _ = ref.Complete(groupRing{}) }) // refused once the group is over: then nobody waits
@@ -156,6 +155,7 @@ func (g *Group) Receive(t *actors.Turn) {
 			g.opts.metrics.forget(&g.shown)
 			g.opts.metrics.Active.Dec()
 			g.core = nil
+			g.opts.claims.leave(g.holder)
 		}
 		return
 	}
@@ -163,7 +163,7 @@ func (g *Group) Receive(t *actors.Turn) {
 	g.look(at)
 	if !g.coreWake.IsZero() && !now.Before(g.coreWake) {
 		g.coreWake = time.Time{}
-		g.core.Step(at, groupcore.Wake{})
+		g.step(at, groupcore.Wake{})
 	}
 	for _, m := range t.Messages() {
 		g.take(at, m)
@@ -184,6 +184,18 @@ func (g *Group) Receive(t *actors.Turn) {
 	g.flush()
 }
 
+// step steps one input, and has the core given what it asks for before the next one.
+func (g *Group) step(at time.Duration, in groupcore.Input) {
+	g.core.Step(at, in)
+	g.grant(at)
+}
+
+func (g *Group) grant(at time.Duration) {
+	for w, ok := g.core.Wants(); ok; w, ok = g.core.Wants() {
+		g.core.Step(at, g.opts.claims.want(g.holder, w))
+	}
+}
+
 // catchUp takes what came before the requests that it is to come behind.
 func (g *Group) catchUp(at time.Duration) {
 	list := g.behind
@@ -193,7 +205,7 @@ func (g *Group) catchUp(at time.Duration) {
 			g.behind = append(g.behind, n)
 			continue
 		}
-		g.core.Step(at, n.in)
+		g.step(at, n.in)
 	}
 }
 
@@ -210,9 +222,6 @@ func (g *Group) dropUnused() {
 
 func (g *Group) ends() (groupcore.Tail, id.Offset) {
 	e := g.opts.ends
-	if g.opts.cut { // it may be brought up before the shard has said that so much is there
-		return groupcore.Tail{End: max(g.opts.end, id.Offset(e.end.Load())), Committed: id.Offset(e.committed.Load())}, id.Offset(e.base.Load())
-	}
 	return groupcore.Tail{End: id.Offset(e.end.Load()), Committed: id.Offset(e.committed.Load())}, id.Offset(e.base.Load())
 }
 
@@ -221,11 +230,11 @@ func (g *Group) look(at time.Duration) (news bool) {
 	tail, base := g.ends()
 	if tail != g.known {
 		g.known, news = tail, true
-		g.core.Step(at, tail)
+		g.step(at, tail)
 	}
 	if base != g.base {
 		g.base, news = base, true
-		g.core.Step(at, groupcore.Trimmed{Base: base})
+		g.step(at, groupcore.Trimmed{Base: base})
 	}
 	return news
 }
@@ -234,7 +243,7 @@ func (g *Group) take(at time.Duration, m any) {
 	switch m := m.(type) {
 	case groupAsked:
 		g.stepped++
-		g.core.Step(at, withAsk(m.In, groupcore.Ask{Reply: m.GroupRequest, Token: uint64(m.token)}))
+		g.step(at, withAsk(m.In, groupcore.Ask{Reply: m.GroupRequest, Token: uint64(m.token)}))
 	case groupRing:
 		for _, n := range g.opts.inbox.take() {
 			if n.poll != nil {
@@ -244,7 +253,7 @@ func (g *Group) take(at time.Duration, m any) {
 				g.behind = append(g.behind, n)
 				continue
 			}
-			g.core.Step(at, n.in)
+			g.step(at, n.in)
 		}
 	default:
 		panic("shardactor: a group got a message of unknown type")
@@ -325,6 +334,8 @@ func (g *Group) performOne(t *actors.Turn, at time.Duration, e groupcore.Effect)
 			m.reply.AnswerGroup(m.token, &e.List[i])
 			g.flushLater(m.reply)
 		}
+	case groupcore.Spare:
+		g.opts.claims.spare(g.holder, e)
 	case groupcore.Deadline:
 		g.coreWake = g.started.Add(e.At)
 	case groupcore.Idle:
@@ -366,7 +377,7 @@ func (g *Group) send(at time.Duration, m *groupWrite) {
 	case errors.Is(err, actors.ErrFull):
 		g.unsent = append(g.unsent, m)
 	default:
-		g.core.Step(at, groupcore.Failed{Seq: m.seq, Reason: err.Error()})
+		g.step(at, groupcore.Failed{Seq: m.seq, Reason: err.Error()})
 	}
 }
 

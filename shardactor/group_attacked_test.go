@@ -35,6 +35,14 @@ func (d *diskWorld) pathOf(kind string) string {
 	return ""
 }
 
+// must fails the test on an error.
+func (d *diskWorld) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
 // send sends a request whose answer is taken later.
 func (w *worker) send(in groupcore.Input) {
 	w.t.Helper()
@@ -53,16 +61,10 @@ func TestPublishersThatFillTheMailboxOfTheShardFailNoAck(t *testing.T) {
 	w.poll(1)
 	w.do(groupcore.Discard{Offset: 99}) // all is written
 	group, shard := d.pathOf("group"), d.pathOf("shard")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(d.sys.Faults().Pause(group, 10*time.Minute))
+	d.must(d.sys.Faults().Pause(group, 10*time.Minute))
 	w.send(&groupcore.Ack{Offset: 0})
 	written(t, h, 3, "3") // the shard has passed it on
-	must(d.sys.Faults().Pause(shard, 10*time.Minute))
+	d.must(d.sys.Faults().Pause(shard, 10*time.Minute))
 	r, n := newReplies(), shardcore.Token(0)
 	for ; ; n++ {
 		m := message("x")
@@ -73,12 +75,12 @@ func TestPublishersThatFillTheMailboxOfTheShardFailNoAck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(d.sys.Faults().Heal(group))
+	d.must(d.sys.Faults().Heal(group))
 	d.await("the group waits for room", func() bool {
 		next, ok := d.clock.Next()
 		return ok && !next.After(d.clock.Now().Add(resendAfter))
 	})
-	must(d.sys.Faults().Heal(shard))
+	d.must(d.sys.Faults().Heal(shard))
 	for i := range n {
 		r.wait(t, i)
 	}
@@ -153,28 +155,22 @@ func TestAGroupThatComesAfterAFailureKnowsWhatTheOneBeforeHadSent(t *testing.T) 
 	w.poll(3)
 	w.do(groupcore.Discard{Offset: 99}) // all is written
 	group, shard := d.pathOf("group"), d.pathOf("shard")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	runs := func(path string, items int) bool {
 		list, _, err := d.sys.Faults().List("", actors.FaultListMax)
-		must(err)
+		d.must(err)
 		return slices.ContainsFunc(list, func(a actors.ActorInfo) bool { return a.Path == path && a.MailboxItems >= items })
 	}
-	must(d.sys.Faults().Pause(group, 10*time.Minute))
+	d.must(d.sys.Faults().Pause(group, 10*time.Minute))
 	w.send(groupcore.Seek{Start: wire.Start{Kind: wire.StartOffset, Offset: 1}})
 	written(t, h, 6, "6")
-	must(d.sys.Faults().Pause(shard, 10*time.Minute))
+	d.must(d.sys.Faults().Pause(shard, 10*time.Minute))
 	other := newWorker(t, h, "workers", 2)
 	other.send(&groupcore.Poll{Conn: 2, Max: 6}) // waits at the shard
-	must(d.sys.Faults().Heal(group))             // it has its seek written: that is behind the poll
+	d.must(d.sys.Faults().Heal(group))           // it has its seek written: that is behind the poll
 	d.await("the write is in the mailbox", func() bool { return runs(shard, 2) })
-	must(d.sys.Faults().Crash(group))
+	d.must(d.sys.Faults().Crash(group))
 	d.await("the group is gone", func() bool { return !runs(group, 0) })
-	must(d.sys.Faults().Heal(shard))
+	d.must(d.sys.Faults().Heal(shard))
 	for _, w := range []*worker{w, other} {
 		select {
 		case <-w.out:

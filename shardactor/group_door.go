@@ -20,8 +20,7 @@ func (s *Shard) groupsLook(t *actors.Turn) {
 	if logs.begun {
 		g.door.Began()
 	}
-	if logs.open() && !g.door.Open() {
-		g.correctLost(t, s.self)
+	if logs.open() && g.disk.lost.kept && !g.door.Open() {
 		for _, v := range g.door.Opened(at.Mono) {
 			s.letIn(t, v)
 		}
@@ -39,14 +38,9 @@ func (s *Shard) groupsLook(t *actors.Turn) {
 }
 
 // groupsPoisoned ends the groups of the shard, one of whose logs acknowledges nothing any more: what they were asked and did not answer is
-// answered as unknown, and requests are refused until another process has opened the logs. The stream goes on without them, unless notes of
-// records that it had lost stand in those logs: they would be believed of the records that come in their place.
+// answered as unknown, and requests are refused until another process has opened the logs. The stream goes on without them.
 func (s *Shard) groupsPoisoned(at shardcore.At, l *keysLog, err error) {
 	g := s.groups
-	if g.lost.Standing() {
-		l.poison(s.core, at, err)
-		return
-	}
 	s.core.Step(at, shardcore.LogFailed{Log: l.which, Reason: err.Error()})
 	l.opened = false
 	s.opts.events.Emit(shardPoisonedSeen{shard: s.opts.number, name: groupLogName(l), err: err})
@@ -86,7 +80,7 @@ func (s *Shard) groupsWake(at shardcore.At) {
 	over, f, open := s.groups.door.Wake(at.Mono)
 	refuseVisits(over, f)
 	if open {
-		s.groups.disk.needGroups().start(s.opts.generation)
+		s.groups.disk.openGroups(s.opts.generation)
 	}
 }
 

@@ -84,7 +84,6 @@ func (g *groupLogs) take(core *shardcore.Core, at shardcore.At) {
 		switch {
 		case n.opened != nil:
 			g.opened(l, n.opened)
-			core.Step(at, shardcore.LogOpened{Log: l.which, Tail: n.opened.tail})
 		case n.openErr != nil:
 			g.openFailed(l, n.openErr)
 		}
@@ -111,6 +110,7 @@ func (g *groupLogs) opened(l *keysLog, o *openedLog) {
 }
 
 func (g *groupLogs) openFailed(l *keysLog, err error) {
+	l.tried = true
 	l.metrics.OpenFailures.Inc()
 	l.events.Emit(shardOpenFailed{shard: l.number, name: groupLogName(l), err: err})
 	if g.openErr == nil || !isLasting(g.openErr) {
@@ -180,15 +180,4 @@ func (g *groupLogs) begunLogs() []*keysLog {
 		}
 	}
 	return list
-}
-
-// end closes the files.
-func (g *groupLogs) end(deleted bool, done func(error)) {
-	for _, l := range g.begunLogs() {
-		var last func()
-		if snap := l.last; snap != nil && !deleted {
-			last = func() { l.writeKeys(snap) }
-		}
-		l.endFiles(last, done)
-	}
 }

@@ -7,9 +7,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/route"
+	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -57,61 +60,69 @@ func TestRecordsInThePlaceOfLostOnesAreHandedOut(t *testing.T) {
 	}
 }
 
-// The sync fails by which a group's correction of its notes would have become durable: the stream takes no records in the place of the lost
-// ones, since the next process would believe the notes of them.
-func TestAStreamDoesNotGoOnWithoutTheNotesOfWhatItHasLost(t *testing.T) {
-	mem := vfs.NewMem()
-	d := newDiskWorld(t, mem)
-	h := d.streamShard("jobs")
-	written(t, h, 0, "0", "1", "2", "3", "4")
-	early := mem.Clone()
-	written(t, h, 5, "5", "6")
-	w := newWorker(t, h, "workers", 1)
-	for acked := 0; acked < 7; {
-		for _, r := range w.poll(100) {
-			w.ack(r.Offset)
-			acked++
-		}
-	}
-	poisoned := 0
-	for from := 1; from < 5; from++ {
-		image := withStreamsOf(t, mem.Clone(), early)
-		n := newDiskWorld(t, image)
-		n.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Match: inGroups, From: from, Err: syscall.EIO})
+// What has to be known of a lost end cannot be written down, or its sync fails: the stream takes no records in the place of the lost ones, of which
+// a later process would believe that they are finished.
+func TestAStreamDoesNotGoOnBeforeItIsKeptWhatItHasLost(t *testing.T) {
+	image := shortened(t, disklog.None, "workers")
+	for _, rule := range []vfs.Rule{
+		{Calls: []vfs.Call{vfs.CallWrite}, Err: syscall.ENOSPC},
+		{Calls: []vfs.Call{vfs.CallSync}, Err: syscall.EIO},
+		{Calls: []vfs.Call{vfs.CallRename}, Err: syscall.EIO},
+	} {
+		rule.Name = "*jobs*/replica*"
+		d := afterCutOf(t, image.Clone(), disklog.None)
+		active := d.fault.Add(rule)
 		a := durableStream("jobs", 1, 1)
-		n.desire(a)
-		x := n.target(a.Name, 0, func(x Target) bool { return x.State == route.Local || x.Reason == ReasonPoisoned })
-		n.await("a sync fails", func() bool { return n.events.count("shard_poisoned")+n.events.count("shard_open_failed") > 0 })
-		if n.events.count("shard_open_failed") > 0 {
-			n.stop()
-			continue
-		}
-		poisoned++
-		if x.State == route.Local { // it was seen before it failed
-			if a := send(t, x.Shard, message("in the place of a lost one")); a.Refusal == nil {
-				t.Fatalf("sync %d: a record is taken at %d, of which the next process would believe that it is finished", from, a.Offset)
+		d.version++
+		d.host.Signal(actors.Cell{Kind: DesiredCell, Value: route.Desired{Version: d.version, Assignments: []route.Assignment{a}}})
+		d.await("it is tried", func() bool { return active.Hits() > 0 })
+		poisons := rule.Calls[0] == vfs.CallSync
+		if poisons {
+			d.target(a.Name, 0, func(x Target) bool { return x.Reason == ReasonPoisoned })
+		} else if e := d.table.Get(a.Name); e != nil {
+			if x, _ := e.Shard(0); x.State == route.Local {
+				t.Fatalf("%v fails, and the shard serves", rule.Calls)
 			}
 		}
-		n.stop()
+		mem := d.cut()
+		if d.fault.Set(nil); !poisons { // it is tried again
+			d.target(a.Name, 0, func(x Target) bool { d.clock.Advance(time.Second); return x.State == route.Local })
+		}
+		d.stop()
 
-		next := newDiskWorld(t, image.Clone())
-		h = next.streamShard("jobs")
+		n, h := afterCut(t, mem, disklog.None)
 		written(t, h, 5, "a", "b", "c")
-		w := newWorker(t, h, "workers", 1)
-		for want := id.Offset(5); want < 8; {
-			for _, r := range w.poll(100) {
-				if r.Offset != want {
-					t.Fatalf("sync %d: %+v, want offset %d", from, r, want)
-				}
-				w.ack(r.Offset)
-				want++
-			}
+		takes(t, newWorker(t, h, "workers", 1), 5, 8)
+		n.stop()
+	}
+}
+
+// The same where the logs of the groups are opened late: the groups wait for it, and the stream does not.
+func TestGroupsWaitUntilItIsKeptWhatTheStreamHasLostAndTheStreamDoesNot(t *testing.T) {
+	d := afterCutOf(t, shortened(t, disklog.None, "workers"), disklog.None)
+	d.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallOpen, vfs.CallReadDir}, Match: inGroups, Err: syscall.EIO})
+	h := d.streamShard("jobs")
+	d.fault.Set(nil)
+	full := d.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallWrite}, Name: "*jobs*/replica*", Err: syscall.ENOSPC})
+	w := newWorker(t, h, "workers", 1)
+	end := id.Offset(5)
+	for full.Hits() < 2 {
+		if a := w.do(groupcore.Describe{}); a.Refusal == nil {
+			t.Fatalf("the group is brought up: %+v", a.Info)
 		}
-		next.stop()
+		written(t, h, end, "new")
+		end++
+		d.clock.Advance(groupcore.DefaultDoorOptions().MaxRetry)
 	}
-	if poisoned == 0 {
-		t.Fatal("no log failed that was open")
+	d.fault.Set(nil)
+	for _, o := range d.takesOnceOpen(t, w, 5, end) {
+		w.ack(o)
 	}
+	d.stop()
+
+	_, h = afterCut(t, d.mem, disklog.None)
+	written(t, h, end, "newest")
+	takes(t, newWorker(t, h, "workers", 1), end, end+1)
 }
 
 // withStreamsOf is a disk whose streams are as they were on another.

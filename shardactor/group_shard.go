@@ -19,15 +19,17 @@ import (
 type GroupSettings struct {
 	// Options are a group's, but for its name.
 	Options groupcore.Options
-	// PerShard bounds the groups of one shard that are in memory at a time, and Door the requests that wait for the shard's logs of groups to
-	// be opened; its MaxWait is that of Options.
+	// PerShard bounds the groups of one shard that are in memory at a time, and Door the requests that wait for them to be brought up: for the
+	// shard's logs of groups to be opened, or for a group that was let go of to be over. Its MaxWait is that of Options.
 	PerShard int
 	Door     groupcore.DoorOptions
+	// Claims bounds the memory of the records that all groups of the node have in flight.
+	Claims groupcore.ClaimLimits
 }
 
 // DefaultGroupSettings are the documented defaults: 4096 groups of a shard are some MiB while nobody polls them.
 func DefaultGroupSettings() GroupSettings {
-	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, Door: groupcore.DefaultDoorOptions()}
+	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, Door: groupcore.DefaultDoorOptions(), Claims: groupcore.DefaultClaims()}
 }
 
 // groups are the consumer groups of one shard that are in memory, in the shard's turns.
@@ -45,11 +47,9 @@ type groups struct {
 	list     []*groupChild // the same, in the order they came
 	writes   map[string]int
 	leaving  map[string]*groupChild // that are over, and had something sent that the shard did not take yet
-	stopping int                    // of list, how many were told to stop when they rested
-	door     *groupcore.Door        // where requests wait for the logs to be opened
+	door     *groupcore.Door        // where requests wait, and which groups are let go of
 	next     uint64
 	stopped  *wire.Refusal // the shard ends
-	lost     groupcore.Lost
 }
 
 // groupChild is a group that runs.
@@ -58,12 +58,8 @@ type groupChild struct {
 	ref    actors.Ref[groupMessage]
 	hungry atomic.Bool
 	inbox  groupInbox
-	asked  uint64 // requests that were passed on
-
-	stopping bool            // it was told to, at rest
-	later    []*GroupRequest // that came since: for the one that comes after it
-	sent     atomic.Uint64   // batches for which the mailbox of the shard had room
-	taken    uint64          // of those, how many the shard has come to
+	sent   atomic.Uint64 // batches for which the mailbox of the shard had room
+	taken  uint64        // of those, how many the shard has come to
 }
 
 func newGroups(d *disk, s *GroupSettings, m *GroupMetrics) *groups {
@@ -105,7 +101,7 @@ func (s *Shard) groupRequest(t *actors.Turn, m *GroupRequest) {
 		case a.Refusal != nil:
 			m.refuse(*a.Refusal)
 		case a.Open:
-			g.disk.needGroups().start(s.opts.generation)
+			g.disk.openGroups(s.opts.generation)
 		}
 	}
 }
@@ -133,14 +129,6 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 			return
 		}
 	}
-	if c.stopping { // it holds nothing that is not in the logs, and is brought up again when it is over
-		if len(c.later) >= groupBounds.DataItems {
-			m.refuse(wire.Refuse(wire.CodeOverloaded, "the group's queue is full; repeat the request after a pause").WithReason(wire.ReasonPublishQueueFull, groupPause))
-			return
-		}
-		c.later = append(c.later, m)
-		return
-	}
 	m.passed = true // before it is: the group may answer at once
 	if err := c.ref.TrySend(groupAsked{m}, m.size()); err != nil {
 		m.passed = false
@@ -151,7 +139,7 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 		m.refuse(*unavailableGroup("the group is being replaced; repeat the request"))
 		return
 	}
-	c.asked++
+	g.door.Given(m.Group)
 }
 
 // spawn brings a group up from what its logs say.
@@ -159,14 +147,17 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	switch {
 	case g.writes[name] > 0 || g.leaving[name] != nil:
 		return nil, unavailableGroup("the group is being brought up again; repeat the request")
-	case len(g.list)-g.stopping >= g.settings.PerShard:
+	case g.door.Staying() >= g.settings.PerShard:
 		f := wire.Refuse(wire.CodeLimitExceeded, "too many groups of one shard are in use; "+strconv.Itoa(g.settings.PerShard)+" are the most")
 		return nil, &f
 	}
-	state, err := g.disk.groups.state(name)
+	state, err := g.disk.groups.state(name, g.disk.lost.list)
 	if err != nil {
 		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+err.Error())
 		return nil, &f
+	}
+	if !g.disk.lost.failed {
+		state.Before(g.disk.lost.end)
 	}
 	if makes && state.Empty() {
 		if f := g.admit(name); f != nil {
@@ -178,8 +169,8 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	}
 	c := &groupChild{name: name}
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, child: c, shard: shard, metrics: g.metrics}
-	o.core.Group = name
-	o.end, o.cut = g.lost.BringUp(name)
+	o.core.Group, o.core.Rationed = name, true
+	o.claims, o.tenant = g.disk.disks.claims, g.disk.spec.Tenant
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
@@ -196,6 +187,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 		g.byName, g.byActor = make(map[string]*groupChild), make(map[string]string)
 	}
 	g.byName[name], g.byActor[actor] = c, name
+	g.door.Up(name)
 	g.list = append(g.list, c)
 	return c, nil
 }
@@ -241,8 +233,8 @@ func unansweredGroup(m groupMessage) {
 	a.refuse(wire.Refuse(wire.CodeUnacknowledged, "the group failed before it answered; the request may or may not have been done"))
 }
 
-// ended forgets a group that is over, and returns the requests that were kept for the one that comes after it.
-func (g *groups) ended(x actors.Terminated) (name string, later []*GroupRequest, known bool) {
+// ended forgets a group that is over, and returns the requests that waited for that.
+func (g *groups) ended(now time.Duration, x actors.Terminated) (name string, later []groupcore.Visit, known bool) {
 	name, known = g.byActor[x.Name]
 	if !known {
 		return "", nil, false
@@ -251,48 +243,29 @@ func (g *groups) ended(x actors.Terminated) (name string, later []*GroupRequest,
 	c := g.byName[name]
 	delete(g.byName, name)
 	g.list = slices.DeleteFunc(g.list, func(o *groupChild) bool { return o == c })
-	if c.stopping {
-		g.stopping--
-	}
 	if c.sent.Load() > c.taken { // the shard hears of the end before it comes to what was sent before
 		if g.leaving == nil {
 			g.leaving = make(map[string]*groupChild)
 		}
 		g.leaving[name] = c
 	}
-	return name, c.later, true
+	return name, g.door.Over(now, name), true
 }
 
 // idle lets go of a group that is at rest, unless it was asked something since it said so.
 func (g *groups) idle(m *groupIdle) {
-	if c := g.byName[m.group]; c != nil && c.asked == m.stepped {
-		c.ref.Stop()
-		if !c.stopping {
-			c.stopping = true
-			g.stopping++
-		}
+	if g.door.Rests(m.group, m.stepped) {
+		g.byName[m.group].ref.Stop()
 	}
 }
 
-// gone tells a group that a connection is closed. Its requests that wait for the logs are answered here.
+// gone tells a group that a connection is closed. Its requests that wait for the group are answered here.
 func (g *groups) gone(m *GroupGone) {
 	for _, v := range g.door.Gone(m.Group, m.Conn) {
 		v.Request.(*GroupRequest).endPoll()
 	}
-	c := g.byName[m.Group]
-	if c == nil {
-		return
-	}
-	c.later = slices.DeleteFunc(c.later, func(r *GroupRequest) bool {
-		p, poll := r.In.(*groupcore.Poll)
-		theirs := poll && p.Conn == m.Conn
-		if theirs {
-			r.endPoll()
-		}
-		return theirs
-	})
-	if !c.stopping {
-		c.inbox.add(groupNews{in: groupcore.Gone{Conn: m.Conn}, after: c.asked})
+	if c := g.byName[m.Group]; c != nil {
+		c.inbox.add(groupNews{in: groupcore.Gone{Conn: m.Conn}, after: g.door.GivenTo(m.Group)})
 	}
 }
 
@@ -306,9 +279,6 @@ func (g *groups) write(m *groupWrite) shardcore.Input {
 		delete(g.leaving, m.group)
 	}
 	m.result, m.done = nil, func() { g.written(m.group) }
-	if m.log == shardcore.LogCursors && g.lost.Standing() {
-		m.Reply = correctedReply{m.Reply, g, m.group}
-	}
 	m.write = shardcore.Write{Reply: &m.request, Log: m.log, Batch: &m.batch, Fold: true}
 	return &m.write
 }
@@ -338,10 +308,6 @@ func (g *groups) stop(f wire.Refusal) {
 	refuseVisits(g.door.Close(), f)
 	for _, c := range g.list {
 		c.inbox.tell(groupcore.Stop{Refusal: &f})
-		for _, m := range c.later {
-			m.refuse(f)
-		}
-		c.later = nil
 	}
 }
 
@@ -350,12 +316,13 @@ func (s *Shard) groupEnded(t *actors.Turn, x actors.Terminated) {
 	if s.groups == nil {
 		return
 	}
-	name, later, known := s.groups.ended(x)
-	for _, m := range later {
-		s.groupRequest(t, m)
+	name, later, known := s.groups.ended(s.at(t).Mono, x)
+	for _, v := range later {
+		s.letIn(t, v)
 	}
 	if known && x.Reason == actors.Panicked {
 		s.groups.metrics.Failed.Inc()
+		s.groups.disk.lost.failed = true
 		s.opts.events.Emit(groupFailed{shard: s.opts.number, name: s.opts.name, group: name, panic: panicText(x.Panic)})
 	}
 }
@@ -369,7 +336,6 @@ func (s *Shard) stopGroups() {
 // trimmed shows groups where the log begins.
 func (g *groups) trimmed(log *durable.Log) {
 	if log != nil {
-		g.lost.Begins(log.Tail())
 		oldest, _ := log.Bounds()
 		g.ends.base.Store(uint64(oldest))
 	}

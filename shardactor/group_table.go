@@ -16,15 +16,31 @@ import (
 type groupTable struct {
 	*keyed.Fold
 	directory *groupcore.Directory
+	reach     id.Offset // of all that it held when it was opened, the greatest
 }
 
 // newGroupTable looks at everything that was folded, once.
 func newGroupTable(fold *keyed.Fold) *groupTable {
-	t := &groupTable{fold, groupcore.NewDirectory()}
+	t := &groupTable{Fold: fold, directory: groupcore.NewDirectory()}
 	for c := (keyed.Cursor)(0); !c.Done(); {
 		c = fold.Index().Scan(c, nil, func(e keyed.Entry) { t.directory.Put(e.Key, e.Value) })
 	}
+	t.notes(func(_ *keyed.Entry, x *groupcore.Entry) { t.reach = max(t.reach, x.Reach()) })
 	return t
+}
+
+// notes visits everything that is noted, but for what can't be read: that is its group's trouble.
+func (t *groupTable) notes(visit func(e *keyed.Entry, x *groupcore.Entry)) {
+	for c := (keyed.Cursor)(0); ; {
+		c = t.Index().Scan(c, nil, func(e keyed.Entry) {
+			if _, x, err := groupcore.DecodeEntry(e.Key, e.Value); err == nil {
+				visit(&e, &x)
+			}
+		})
+		if c.Done() {
+			return
+		}
+	}
 }
 
 // apply folds a batch in.
@@ -40,23 +56,24 @@ func (t *groupTable) apply(b *batch.Batch) error {
 	})
 }
 
-// add gathers what the log says of one group; of the others it looks at nothing. It returns how many keys it has looked at.
-func (t *groupTable) add(s *groupcore.State, group string) (looked int, err error) {
+// add gathers what the log says of one group, as far as that is to be believed; of the others it looks at nothing. It returns how many keys it has
+// looked at.
+func (t *groupTable) add(s *groupcore.State, group string, until func(at id.Offset) id.Offset) (looked int, err error) {
 	var room [64]byte
 	t.directory.Keys(group, func(key []byte) {
 		looked++
 		if e, ok := t.Index().Get(key, 0, room[:0]); ok && err == nil {
-			err = s.Add(key, e.Value)
+			err = s.AddUntil(key, e.Value, until(e.Version))
 		}
 	})
 	return looked, err
 }
 
 // state is what the logs say of one group.
-func (g *groupLogs) state(group string) (*groupcore.State, error) {
+func (g *groupLogs) state(group string, lost groupcore.Lost) (*groupcore.State, error) {
 	s := groupcore.NewState(group)
-	for _, t := range g.tables {
-		if _, err := t.add(s, group); err != nil {
+	for i, t := range g.tables {
+		if _, err := t.add(s, group, func(at id.Offset) id.Offset { return lost.Until(groupcore.Log(i), at) }); err != nil {
 			return nil, err
 		}
 	}

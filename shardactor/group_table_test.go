@@ -104,7 +104,7 @@ func TestTheStateOfAGroupIsFoundWithoutTheOthers(t *testing.T) {
 	looked := 0
 	for i := range groups {
 		name := fmt.Sprint("group-", i)
-		n, err := table.add(groupcore.NewState(name), name)
+		n, err := table.add(groupcore.NewState(name), name, func(id.Offset) id.Offset { return groupcore.Unread })
 		if looked += n; err != nil {
 			t.Fatal(err)
 		}

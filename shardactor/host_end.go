@@ -36,7 +36,7 @@ func (h *Host) then(t *actors.Turn, s *hosted, then hosting.Then) {
 	case hosting.Start:
 		h.start(t, s)
 	case hosting.Stop:
-		s.right.serving.Store(false)
+		s.right.giveUp()
 		s.ref.Stop()
 	case hosting.Close:
 		h.closeFiles(s)
@@ -81,7 +81,7 @@ func (h *Host) terminated(t *actors.Turn, x actors.Terminated) {
 // end closes what readers look at.
 func (s *hosted) end(reason storage.CloseReason) {
 	s.handle, s.reason = nil, wire.ReasonNotReady
-	s.right.serving.Store(false)
+	s.right.giveUp()
 	if s.memory != nil {
 		s.memory.Close(reason)
 	}

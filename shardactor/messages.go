@@ -89,9 +89,9 @@ type CacheDelete struct {
 	request
 	Key string
 
-	batch  batch.Batch
-	judged Answer
-	cold   coldRead
+	batch   batch.Batch
+	judged  Answer
+	removed removed
 }
 
 // CacheDeleteIf is a CacheDelete under the condition that the key has a live value of Version. It does not answer the value.
@@ -147,6 +147,8 @@ type request struct {
 	result    *Answer
 	versioned bool
 	again     func()
+	// later takes over an answer of what is done, and settles it when it is complete; nil for nothing.
+	later func(Answer)
 	// done is called before the answer leaves; nil for nothing.
 	done func()
 }
@@ -207,10 +209,13 @@ type Handle struct {
 	// Keyed is the same of a log-backed one, for watches, and Counters what it counts; nil on a stream and in memory.
 	Keyed    *reading.KeyedCache
 	Counters *reading.Counters
-	// right is raised while the shard may serve.
+	// right says what the shard may do at the moment.
 	right *right
 }
 
-// Serving reports whether the shard may serve reads now: the right to serve is two atomics, read at the claim and again
+// Serving reports whether the shard may serve reads now: the right to serve is an atomic, read at the claim and again
 // at the release.
-func (h *Handle) Serving() bool { return h.right.serving.Load() }
+func (h *Handle) Serving() bool { return h.right.may.Load()&mayServe != 0 }
+
+// Showing is the same for what is committed and in memory: that is told while the disk does not answer, too.
+func (h *Handle) Showing() bool { return h.right.may.Load()&mayShow != 0 }

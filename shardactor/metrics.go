@@ -45,6 +45,7 @@ func NewMetrics(reg prometheus.Registerer, tails *storage.Budget, caches *readin
 func (m *Metrics) RegisterDisks(reg prometheus.Registerer, d *Disks) {
 	m.Disk.register(reg, d)
 	m.Groups.register(reg, d.opts.Exec.Now)
+	d.claims.register(reg)
 }
 
 // registerReaders shows what slow readers cost and lose. The two names of the drops are the same number: one is the alert of the

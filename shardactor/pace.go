@@ -16,7 +16,8 @@ type pace struct {
 // paceAhead is how far ahead of its rate work may be: timers are not finer than that.
 const paceAhead = 5 * time.Millisecond
 
-// take books n bytes, and returns when they may go.
+// take books n bytes that go now, and returns when they are paid for: what follows them waits until then. So everybody is ahead of the rate by
+// what they take at once, and no more.
 func (p *pace) take(now time.Time, n int64) time.Time {
 	if p.rate <= 0 {
 		return now
@@ -26,10 +27,9 @@ func (p *pace) take(now time.Time, n int64) time.Time {
 	if p.free.Before(now) {
 		p.free = now
 	}
-	at := p.free
-	p.free = at.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
-	if at.Sub(now) <= paceAhead {
+	p.free = p.free.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
+	if p.free.Sub(now) <= paceAhead {
 		return now
 	}
-	return at
+	return p.free
 }

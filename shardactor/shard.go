@@ -15,7 +15,27 @@ import (
 type Ref = actors.Ref[Message]
 
 // right is what readers look at instead of asking the shard.
-type right struct{ serving atomic.Bool }
+type right struct{ may atomic.Uint32 }
+
+const (
+	mayShow  = 1 << iota // what is committed and in memory
+	mayServe             // anything
+)
+
+// set says what readers may do from now on.
+func (r *right) set(e shardcore.Serving) {
+	may := uint32(0)
+	if e.Shows {
+		may |= mayShow
+	}
+	if e.On {
+		may |= mayServe
+	}
+	r.may.Store(may)
+}
+
+// giveUp: readers may do nothing.
+func (r *right) giveUp() { r.may.Store(0) }
 
 // Shard runs one replica of one shard: the single owner of its generation, log tail and commit offset. It only translates
 // and performs; shardcore decides.
@@ -51,6 +71,7 @@ type Shard struct {
 	started time.Time
 	opts    shardOptions
 
+	drained  bool // nothing claimed is left, and nothing more will be
 	appended appendTime
 	coreWake time.Time // deadline of the core, zero = none
 	workAt   time.Time // when the logs need to be worked on, zero = never
@@ -97,7 +118,7 @@ func (s *Shard) Receive(t *actors.Turn) {
 		s.log.begin(func() { _ = ref.Complete(&roomMade{}) }, func() { _ = ref.Complete(&diskNews{}) })
 		s.core.Step(s.at(t), shardcore.Open{Generation: s.opts.generation})
 	case actors.Stopping, actors.Stopped:
-		s.right.serving.Store(false)
+		s.right.giveUp()
 		s.flush() // what was answered before the turn failed
 		if t.Lifecycle() == actors.Stopped && t.Failed() == nil {
 			s.log.finish(s.core)
@@ -218,7 +239,8 @@ func (s *Shard) translate(t *actors.Turn, m any, at shardcore.At) shardcore.Inpu
 	case *diskNews:
 		s.busy = nil
 		s.log.take(s.core, at)
-		s.judgeAgain(at)
+		s.answerCold()
+		s.stopWhenDone(t)
 		if s.groups != nil {
 			s.groupsLook(t)
 		}
@@ -303,31 +325,45 @@ func (s *Shard) performOne(t *actors.Turn, at shardcore.At, e shardcore.Effect) 
 			s.coreWake = s.started.Add(e.At)
 		}
 	case shardcore.Serving:
-		s.right.serving.Store(e.On)
+		s.right.set(e)
 		s.log.serving(e.On)
 	case shardcore.RoleChanged:
 		s.opts.events.Emit(roleChanged{shard: s.opts.number, name: s.opts.name, change: e})
 	case shardcore.Gate: // the mailbox stays open: what arrives waits in the core, which is bounded
 	case shardcore.Drained:
-		t.Stop()
+		s.drained = true
+		s.stopWhenDone(t)
 	default:
 		panic("shardactor: an effect of unknown type")
 	}
 }
 
-// answer gives one answer, or takes back a write that is to be asked for again.
+// answer gives one answer, has it completed first, or takes back a write that is to be asked for again.
 func (s *Shard) answer(a *shardcore.Answer) {
 	r := a.Reply.(*request)
 	s.busy = r
 	if a.Again {
 		r.again()
+		s.busy = nil
 		return
 	}
 	out := Answer{Refusal: a.Refusal, Refused: a.Refused, Offset: a.Offset, NoOffset: a.NoOffset}
 	if a.Refusal == nil && s.cache != nil {
 		out = s.cache.outcome(r, a)
 	}
+	if a.Refusal == nil && r.later != nil {
+		r.later(out)
+		s.busy = nil
+		return
+	}
 	s.settle(r, out)
+}
+
+// stopWhenDone ends a shard that is drained once nobody waits for anything any more.
+func (s *Shard) stopWhenDone(t *actors.Turn) {
+	if s.drained && !s.owesValues() {
+		t.Stop()
+	}
 }
 
 // settle gives an answer that leaves with the turn.

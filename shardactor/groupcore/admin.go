@@ -35,7 +35,7 @@ func (c *Core) seek(in Seek) {
 		c.create(to)
 	} else {
 		c.void()
-		c.epoch++
+		c.begin()
 		c.cursor, c.next = to, to
 		c.dirty(dkey{KindPosition, 0})
 	}
@@ -92,7 +92,7 @@ func (c *Core) remove(in Remove) {
 		c.endWaits(func(*poll) bool { return true })
 		c.sweepDead()
 		c.backlog.listing, c.backlog.listingNow = nil, nil
-		c.epoch++
+		c.begin()
 		c.exists, c.tombstone = false, true
 		c.cursor, c.next = 0, 0
 		c.dirty(dkey{KindPosition, 0})

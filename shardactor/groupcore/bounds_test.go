@@ -212,3 +212,48 @@ func TestAMemberWhoseRecordsAreBeingReadIsNotForgotten(t *testing.T) {
 	s.take()
 	expect(t, "reclaimed", told(s.records(Poll{Conn: 1 << 40, Member: "reader", Max: 1, Reclaim: true})), "0:2")
 }
+
+// What is left of a group that had settled records which were lost with the end of their log is not written all anew: only what was cut, and
+// what means nothing any more goes piece by piece.
+func TestACorrectionAfterALostEndIsSmallWrites(t *testing.T) {
+	const end = 1500
+	s := newShell(DefaultOptions("g"), 2000)
+	note := func(e Entry) {
+		e.Epoch = 1
+		s.tables[LogCursors][string(AppendKey(nil, "g", e.Kind, e.Offset))] = AppendValue(nil, &e)
+	}
+	note(Entry{Kind: KindPosition, Born: 1})
+	for o := id.Offset(1); o < 2000; o += 2 {
+		if o == end-1 {
+			note(Entry{Kind: KindRange, Offset: o, End: o + 2}) // in which the log ends
+		} else if o != end+1 {
+			note(Entry{Kind: KindRange, Offset: o, End: o + 1})
+		}
+	}
+	st := NewState("g")
+	for i := range s.tables {
+		for k, v := range s.tables[i] {
+			if err := st.AddUntil([]byte(k), v, end); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	s.core, s.wakeAt = New(s.opts, s.now, Loaded{State: st, Tail: Tail{End: 2000, Committed: 2000}}), never
+	s.patient = true
+	s.take()
+	for range 1000 {
+		w := s.writes[LogCursors]
+		if w == nil {
+			break
+		}
+		if w.Count > sweptAtOnce+4 {
+			t.Fatalf("a write of %d records", w.Count)
+		}
+		s.complete(LogCursors, true)
+		s.take()
+	}
+	s.crash([logCount]bool{})
+	spans := s.core.settled.spans
+	expect(t, "ranges that are left", len(spans), end/2)
+	expect(t, "the last one", spans[len(spans)-1], span{end - 1, end, true})
+}

@@ -94,6 +94,9 @@ func (c *Core) checkPolls() error {
 				return fmt.Errorf("poll %d is not what waits", p.id)
 			}
 		}
+		if len(k.reserved) > 0 && !k.ready {
+			return fmt.Errorf("member %q waits for %d records that are reserved for it, and nobody looks", k.member, len(k.reserved))
+		}
 		if k = k.after; k == c.waiting.head {
 			break
 		}

@@ -25,6 +25,7 @@ type Core struct {
 
 	exists      bool
 	epoch, born uint64
+	seen        uint64    // the highest epoch that anything in the logs has
 	tombstone   bool      // the log says that there was a group
 	cursor      id.Offset // one past the contiguous run of finished records
 	safeCursor  id.Offset // that is durable
@@ -43,6 +44,7 @@ type Core struct {
 	play      play
 	dead      deadLetters
 	backlog   backlog
+	ration    ration
 
 	waiting     waiting
 	ends        heap[*poll]
@@ -112,6 +114,9 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 
 // Step takes one input at the monotonic time now. It cannot fail and cannot wait.
 func (c *Core) Step(now time.Duration, in Input) {
+	if _, ok := in.(Granted); c.ration.asking && !ok {
+		panic(fmt.Sprintf("groupcore: %T while an answer is due to %+v", in, c.ration.wants))
+	}
 	c.now = max(c.now, now)
 	c.lapse()
 	if ask, ok := asks(in); ok {
@@ -158,7 +163,7 @@ func asks(in Input) (Ask, bool) {
 		return in.Ask, true
 	case Remove:
 		return in.Ask, true
-	case Read, ReadFailed, Gone, Tail, Trimmed, Persisted, Failed, Wake, Stop:
+	case Read, ReadFailed, Gone, Tail, Trimmed, Persisted, Failed, Wake, Granted, Stop:
 	}
 	return Ask{}, false
 }
@@ -214,6 +219,8 @@ func (c *Core) news(in Input) {
 			c.armed = never
 		}
 		c.beIdle()
+	case Granted:
+		c.ration.take(in)
 	case Stop:
 		c.stop(in.Refusal)
 	default:
@@ -224,7 +231,7 @@ func (c *Core) news(in Input) {
 // finish does what follows from any input: it serves who waits, ends waits, and asks for the next Wake.
 func (c *Core) finish() {
 	c.serve()
-	for c.ends.len() > 0 && c.ends.top().end <= c.now {
+	for c.ends.len() > 0 && c.ends.top().end <= c.now && !c.ration.asking { // the answer to that may be what they wait for
 		p := c.ends.top()
 		c.unwait(p)
 		if c.capped() {
@@ -232,6 +239,7 @@ func (c *Core) finish() {
 		}
 		c.deliver(p, 0, nil)
 	}
+	c.balance()
 	c.arm()
 }
 
@@ -244,7 +252,7 @@ func (c *Core) arm() {
 	if c.play.timers.len() > 0 && !c.backlog.full(c.opts.MaxUnwritten) { // if it is, the write that makes room is a step
 		next = min(next, c.play.timers.top().until)
 	}
-	if c.ends.len() > 0 {
+	if c.ends.len() > 0 && !c.ration.asking {
 		next = min(next, c.ends.top().end)
 	}
 	if next < c.armed {

@@ -168,6 +168,9 @@ func (c *Core) redrive(in Redrive) {
 	case c.play.redriven >= c.opts.MaxInFlight:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "as many dead letters as may be are handed out again; repeat the request later"))
 		return
+	case c.ration.later && c.room() == 0:
+		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "the broker has as many records in flight as it may; repeat the request when some are settled"))
+		return
 	case o >= c.cursor && len(c.settled.spans) >= 2*c.opts.MaxInFlight && c.settled.isolated(o): // its ack would be one more range
 		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "too many records above the position of the group are finished each by itself; repeat the request when those before it are worked off"))
 		return

@@ -16,11 +16,12 @@ func (c *Core) Digest() uint64 {
 			_, _ = h.Write(buf[:]) // a hash takes everything
 		}
 	}
-	add(uint64(c.now), uint64(truth(c.exists)), uint64(truth(c.tombstone)), c.epoch, c.born, uint64(c.cursor), uint64(c.safeCursor), uint64(c.next))
+	add(uint64(c.now), uint64(truth(c.exists)), uint64(truth(c.tombstone)), c.epoch, c.seen, c.born, uint64(c.cursor), uint64(c.safeCursor), uint64(c.next))
 	add(uint64(c.base), uint64(c.end), uint64(c.committed), uint64(c.ackBelow), uint64(c.usedBelow), uint64(c.gapEnd), c.gapCount)
 	add(c.pollID, uint64(c.polls), uint64(c.armed), uint64(c.touched), uint64(c.idleAt), uint64(truth(c.stopped != nil)))
 	add(c.counts.Delivered, c.counts.Redelivered, c.counts.Settled, c.counts.Nacked, c.counts.Lapsed)
 	add(c.counts.Reclaimed, c.counts.DeadLettered, c.counts.Skipped, c.counts.PollsCapped)
+	add(uint64(c.ration.granted), uint64(truth(c.ration.asking)), uint64(truth(c.ration.later)))
 	add(uint64(len(c.settled.spans)), uint64(len(c.play.all)), uint64(len(c.dead.list)))
 	for _, x := range c.settled.spans {
 		add(uint64(x.from), uint64(x.to), uint64(truth(x.stored)))

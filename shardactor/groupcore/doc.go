@@ -2,8 +2,9 @@
 // record that nobody finishes, and what of that is durable before anybody is told. It knows no clock, goroutine, file or actor: inputs come
 // in through Step, what must be done leaves through Take, once per turn.
 //
-// What all groups of a shard have in common is decided here too: when the logs are opened that they share and who waits for that (Door), which
-// of their notes are not to be believed because the log has lost its end (Lost), and where in those logs each group's keys are (Directory).
+// What all groups of a shard have in common is decided here too: when the logs are opened that they share, which group at rest is let go of,
+// and who waits for that (Door), which of their notes are not to be believed because the log has lost its end (Lost), and where in those logs
+// each group's keys are (Directory). And of all groups of a node: how many records each may have in play (Claims).
 //
 // # What is durable
 //

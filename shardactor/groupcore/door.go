@@ -8,12 +8,12 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-// Door is what lies between the requests of all groups of one shard and the logs that these groups share: it decides when those are opened
-// and when again after a failure, who is let in, and who waits for that and until when. It is not safe for concurrent use: the shard's actor
-// owns it.
+// Door is what lies between the requests of all groups of one shard and these groups, with the logs that they share: it decides when the logs
+// are opened and when again after a failure, which group at rest is let go of, who is let in, and who waits for that and until when. It is not
+// safe for concurrent use: the shard's actor owns it.
 //
-//  1. somebody waits only while the logs are being opened;
-//  2. at most MaxWaiting wait, and what they take is at most MaxBytes, unless it is one alone;
+//  1. somebody waits only while the logs are being opened, or for a group that was let go of to be over: the next one answers;
+//  2. at most MaxWaiting wait, for whatever, and what they take is at most MaxBytes, unless it is one alone;
 //  3. whoever waits is answered at the moment named for it at the latest: no end of a wait is before due.
 type Door struct {
 	opts    DoorOptions
@@ -25,6 +25,8 @@ type Door struct {
 	lasting bool          // and nothing that this process does will help
 	again   time.Duration // when they are opened again after a failure; never otherwise
 	tries   int           // failures since they were open, as far as they lengthen the pause
+	groups  map[string]*running
+	leaving int // of groups, those that were let go of
 }
 
 // DoorOptions bounds who waits in front of a Door.
@@ -103,13 +105,13 @@ func (d *Door) Began() {
 // Visit takes a request at the monotonic time now.
 func (d *Door) Visit(now time.Duration, v Visit) Admission {
 	switch {
-	case d.stage == doorOpen:
+	case d.stage == doorOpen && !d.leaves(v.Group):
 		return Admission{In: true}
 	case d.stage == doorFailed:
 		f := d.failure(now)
 		return Admission{Refusal: &f}
 	case len(d.waiting) >= d.opts.MaxWaiting || d.bytes+v.Bytes > d.opts.MaxBytes && len(d.waiting) > 0:
-		f := wire.Refuse(wire.CodeOverloaded, "too many requests wait for the groups' logs to be opened; repeat the request").
+		f := wire.Refuse(wire.CodeOverloaded, "too many requests wait for groups of this shard to be brought up; repeat the request").
 			WithReason(wire.ReasonPublishQueueFull, doorPause)
 		return Admission{Refusal: &f}
 	}
@@ -121,7 +123,9 @@ func (d *Door) Visit(now time.Duration, v Visit) Admission {
 	d.bytes += v.Bytes
 	d.due = min(d.due, x.until)
 	begin := d.stage == doorShut
-	d.stage = doorOpening
+	if begin {
+		d.stage = doorOpening
+	}
 	return Admission{Open: begin}
 }
 
@@ -141,19 +145,24 @@ func (d *Door) failure(now time.Duration) wire.Refusal {
 // doorFailedPause is how long a request is told to wait when only an operator, or a new process, can help.
 const doorFailedPause = time.Second
 
-// Opened says that the logs can be used. It returns who waited, in the order they came, to be let in.
+// Opened says that the logs can be used. It returns who waited for that, in the order they came, to be let in.
 func (d *Door) Opened(now time.Duration) (list []Visit) {
 	if d.stage == doorOpen {
 		return nil
 	}
 	d.stage, d.reason, d.lasting, d.again, d.tries = doorOpen, "", false, never, 0
-	for _, x := range d.takeAll() {
-		if x.Poll {
-			x.Wait = max(0, min(x.Wait, x.until-now))
+	return letIn(now, d.take(func(x *visitor) bool { return !d.leaves(x.Group) }))
+}
+
+// letIn is what there is to be done for visitors now, with what is left of the waits of polls.
+func letIn(now time.Duration, list []visitor) []Visit {
+	out := visits(list)
+	for i := range out {
+		if v := &out[i]; v.Poll {
+			v.Wait = max(0, min(v.Wait, list[i].until-now))
 		}
-		list = append(list, x.Visit)
 	}
-	return list
+	return out
 }
 
 // Failed says that the logs could not be opened, or that one that was open has failed; lasting, that nothing which this process does will
@@ -181,7 +190,7 @@ func (d *Door) Wake(now time.Duration) (over []Visit, f wire.Refusal, open bool)
 		return nil, f, open
 	}
 	over = visits(d.take(func(x *visitor) bool { return x.until <= now }))
-	f = wire.Refuse(wire.CodeShardUnavailable, "the groups' logs were not opened in time, nothing was done; repeat the request")
+	f = wire.Refuse(wire.CodeShardUnavailable, "the group was not brought up in time, nothing was done; repeat the request")
 	f.Reason = wire.ReasonNotReady
 	return over, f, open
 }
@@ -238,8 +247,10 @@ func (d *Door) check() error {
 		due = min(due, d.waiting[i].until)
 	}
 	switch n := len(d.waiting); {
-	case n > 0 && d.stage != doorOpening:
-		return fmt.Errorf("%d wait in stage %d", n, d.stage)
+	case n > 0 && d.stage != doorOpening && slices.ContainsFunc(d.waiting, func(x visitor) bool { return !d.leaves(x.Group) }):
+		return fmt.Errorf("%d wait in stage %d, not all of them for groups that were let go of", n, d.stage)
+	case d.leaving > len(d.groups):
+		return fmt.Errorf("%d of %d groups were let go of", d.leaving, len(d.groups))
 	case bytes != d.bytes || n > d.opts.MaxWaiting || n > 1 && bytes > d.opts.MaxBytes:
 		return fmt.Errorf("%d wait with %d bytes, %d are counted", n, bytes, d.bytes)
 	case due != d.due:

@@ -1,7 +1,6 @@
 package groupcore
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -18,6 +17,26 @@ type doorTwin struct {
 	again   time.Duration
 	pause   time.Duration
 	pending []*doorRequest
+	groups  map[string]*doorGroup // that run
+}
+
+type doorGroup struct {
+	given   uint64
+	leaving bool
+}
+
+func (w *doorTwin) leaves(group string) bool {
+	return w.groups[group] != nil && w.groups[group].leaving
+}
+
+// waiting are the requests that wait for a group or, with "", for the logs.
+func (w *doorTwin) waiting(group string) (list []*doorRequest) {
+	for _, x := range w.pending {
+		if g := x.visit.Group; g == group || group == "" && !w.leaves(g) {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 type doorRequest struct {
@@ -28,11 +47,18 @@ type doorRequest struct {
 }
 
 // A door answers every request once, by its moment at the latest and in the order they came, holds no more than its bounds, and asks for the
-// logs to be opened exactly when somebody asks first and when the pause after a failure that may pass is over.
+// logs to be opened exactly when somebody asks first and when the pause after a failure that may pass is over. It lets go of a group that rests
+// unless that was given something since, and lets nothing in to it until it is over.
 func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		opts := DoorOptions{MaxWaiting: 4, MaxBytes: 100, Patience: 2 * time.Second, MaxWait: 6 * time.Second, Retry: time.Second, MaxRetry: 3 * time.Second}
-		d, w := NewDoor(opts), &doorTwin{opts: opts, stage: "shut", pause: opts.Retry}
+		d, w := NewDoor(opts), &doorTwin{opts: opts, stage: "shut", pause: opts.Retry, groups: map[string]*doorGroup{}}
+		if rapid.Bool().Draw(t, "open from the start") {
+			d.Began()
+			d.Opened(0)
+			d.Up("g")
+			w.stage, w.groups["g"] = "open", &doorGroup{}
+		}
 		all := 0
 		answer := func(list []Visit, how string, want []*doorRequest) {
 			if len(list) != len(want) {
@@ -57,12 +83,13 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch op := rapid.SampledFrom([]string{"visit", "visit", "visit", "visit", "pass", "pass", "opened", "failed", "failed", "lasting", "gone"}).Draw(t, "op"); op {
+			group := rapid.SampledFrom([]string{"g", "h"}).Draw(t, "group")
+			switch op := rapid.SampledFrom([]string{"visit", "visit", "visit", "visit", "pass", "pass", "opened", "failed", "failed", "lasting", "gone", "up", "up", "given", "rests", "rests", "over"}).Draw(t, "op"); op {
 			case "visit":
 				x := &doorRequest{n: all}
 				all++
 				x.visit = Visit{
-					Request: x, Bytes: rapid.IntRange(10, 60).Draw(t, "bytes"), Group: "g", Poll: rapid.Bool().Draw(t, "poll"),
+					Request: x, Bytes: rapid.IntRange(10, 60).Draw(t, "bytes"), Group: group, Poll: rapid.Bool().Draw(t, "poll"),
 					Conn: Conn(rapid.Uint64Range(1, 2).Draw(t, "conn")), Wait: time.Duration(rapid.IntRange(0, 8).Draw(t, "wait")) * time.Second,
 				}
 				bytes := x.visit.Bytes
@@ -71,7 +98,7 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 				}
 				a := d.Visit(w.now, x.visit)
 				switch {
-				case w.stage == "open":
+				case w.stage == "open" && !w.leaves(group):
 					if !a.In || a.Open || a.Refusal != nil {
 						t.Fatalf("%+v at an open door", a)
 					}
@@ -87,7 +114,9 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 					if x.visit.Poll && x.visit.Wait > 0 {
 						x.until = w.now + min(x.visit.Wait, opts.MaxWait)
 					}
-					w.stage, w.pending = "opening", append(w.pending, x)
+					if w.pending = append(w.pending, x); w.stage == "shut" {
+						w.stage = "opening"
+					}
 				}
 			case "pass":
 				w.now += time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond
@@ -110,7 +139,7 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 				}
 			case "opened":
 				if w.stage == "opening" {
-					answer(d.Opened(w.now), "let in", slices.Clone(w.pending))
+					answer(d.Opened(w.now), "let in", w.waiting(""))
 					w.stage, w.pause = "open", opts.Retry
 				}
 			case "failed", "lasting":
@@ -128,9 +157,52 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 					w.pause = min(2*w.pause, opts.MaxRetry)
 				}
 			case "gone":
-				gone := slices.DeleteFunc(slices.Clone(w.pending), func(x *doorRequest) bool { return !x.visit.Poll || x.visit.Conn != 1 })
-				answer(d.Gone("g", 1), "gone", gone)
+				gone := slices.DeleteFunc(w.waiting(group), func(x *doorRequest) bool { return !x.visit.Poll || x.visit.Conn != 1 })
+				answer(d.Gone(group, 1), "gone", gone)
 				answer(d.Gone("another", 2), "gone", nil)
+			case "up":
+				if w.stage == "open" && w.groups[group] == nil {
+					d.Up(group)
+					w.groups[group] = &doorGroup{}
+				}
+			case "given":
+				if g := w.groups[group]; w.stage == "open" && g != nil && !g.leaving {
+					d.Given(group)
+					g.given++
+				}
+			case "rests":
+				late := rapid.Uint64Range(0, 1).Draw(t, "given since")
+				g := w.groups[group]
+				let := g != nil && !g.leaving && late == 0
+				if d.Rests(group, d.GivenTo(group)-late) != let {
+					t.Fatalf("let go of: %v, want %v", !let, let)
+				}
+				if let {
+					g.leaving = true
+				}
+			case "over":
+				g := w.groups[group]
+				if g == nil {
+					continue
+				}
+				var want []*doorRequest
+				if g.leaving && w.stage == "open" {
+					want = w.waiting(group)
+				}
+				delete(w.groups, group)
+				answer(d.Over(w.now, group), "let in", want)
+			}
+			staying := 0
+			for name, g := range w.groups {
+				if !g.leaving {
+					staying++
+				}
+				if d.GivenTo(name) != g.given {
+					t.Fatalf("%q was given %d, not %d", name, g.given, d.GivenTo(name))
+				}
+			}
+			if d.Staying() != staying {
+				t.Fatalf("%d groups stay, not %d", staying, d.Staying())
 			}
 			if err := d.check(); err != nil {
 				t.Fatal(err)
@@ -139,54 +211,6 @@ func TestADoorDoesWhatItsNaiveTwinDoes(t *testing.T) {
 		answer(d.Close(), "refused", slices.Clone(w.pending))
 		if _, armed := d.Deadline(); armed && w.stage != "failed" {
 			t.Fatal("a Wake is asked for at a door in front of which nobody waits")
-		}
-	})
-}
-
-// Notes beyond the end that a log had are believed by no incarnation of their group before the group has written them anew, and by each after
-// that; and as long as some stand that is known.
-func TestLostNotesAreNeverBelievedBeforeTheyAreWrittenAnew(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var l Lost
-		beyond := map[string]bool{}
-		if _, ok := l.Wanted(); ok || l.Standing() {
-			t.Fatal("wanted before the end is known")
-		}
-		l.Begins(7)
-		l.Begins(9) // the log goes on
-		end, ok := l.Wanted()
-		if !ok || end != 7 {
-			t.Fatalf("%d, %v", end, ok)
-		}
-		var names []string
-		for i := range rapid.IntRange(0, 4).Draw(t, "lost") {
-			names = append(names, fmt.Sprint(i))
-			beyond[names[i]] = true
-		}
-		room := rapid.IntRange(0, 5).Draw(t, "room")
-		if now := l.Found(names, room); len(now) != min(room, len(names)) {
-			t.Fatalf("%d of %d are brought up, there is room for %d", len(now), len(names), room)
-		}
-		up := map[string]bool{} // brought up since with the end
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			name := fmt.Sprint(rapid.IntRange(0, 5).Draw(t, "group"))
-			if rapid.Bool().Draw(t, "durable") {
-				if l.Durable(name); up[name] {
-					delete(beyond, name)
-				}
-			} else {
-				end, cut := l.BringUp(name)
-				if cut != beyond[name] || cut && end != 7 {
-					t.Fatalf("group %s is brought up with %d, %v; its notes stand: %v", name, end, cut, beyond[name])
-				}
-				up[name] = up[name] || cut
-			}
-			if l.Standing() != (len(beyond) > 0) {
-				t.Fatalf("standing: %v, want %d", l.Standing(), len(beyond))
-			}
-			if err := l.check(); err != nil {
-				t.Fatal(err)
-			}
 		}
 	})
 }

@@ -94,9 +94,13 @@ type Deadline struct{ At time.Duration }
 // made again when somebody asks.
 type Idle struct{}
 
+// Spare gives room back that was granted.
+type Spare struct{ Records int }
+
 func (*Persist) effect() {}
 func (*Fetch) effect()   {}
 func (*Deliver) effect() {}
 func (*Answers) effect() {}
 func (Deadline) effect() {}
 func (Idle) effect()     {}
+func (Spare) effect()    {}

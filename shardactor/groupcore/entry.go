@@ -61,6 +61,20 @@ func (e *Entry) Reach() id.Offset {
 	return e.Offset + 1
 }
 
+// cut takes away what an entry says of records at and past end, and reports whether anything is left.
+func (e *Entry) cut(end id.Offset) bool {
+	switch e.Kind {
+	case KindPosition:
+		e.Cursor = min(e.Cursor, end)
+		return true
+	case KindRange:
+		e.End = min(e.End, end)
+	case KindRun:
+		e.Count = uint32(min(uint64(e.Count), max(e.Offset, end).Since(e.Offset)))
+	}
+	return e.Offset < end
+}
+
 // MaxGroupBytes bounds the name of a group: its length is one byte of the key.
 const MaxGroupBytes = wire.MaxNameBytes
 

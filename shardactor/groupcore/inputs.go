@@ -139,6 +139,12 @@ type Failed struct {
 // Wake says that the moment named by Deadline has come.
 type Wake struct{}
 
+// Granted gives room for more records in play. It answers Core.Wants, with Later if another one follows when there is more.
+type Granted struct {
+	Records int
+	Later   bool
+}
+
 // Stop ends the group here: waiting polls are answered empty, settlements that are not durable as unknown, and every later request is
 // refused. Refusal says why to those.
 type Stop struct{ Refusal *wire.Refusal }
@@ -162,4 +168,5 @@ func (Trimmed) input()    {}
 func (Persisted) input()  {}
 func (Failed) input()     {}
 func (Wake) input()       {}
+func (Granted) input()    {}
 func (Stop) input()       {}

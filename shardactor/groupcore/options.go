@@ -12,6 +12,8 @@ type Options struct {
 	// MaxInFlight is how many records may be claimed, delayed or reserved; at it polls get nothing. New records are handed out only when
 	// none is owed, so that it bounds what is unfinished, too.
 	MaxInFlight int
+	// Rationed says that more than FreeClaims records are in play only as far as Granted has room for them, see Claims.
+	Rationed bool
 	// MaxAttempts is how many failures a record may have before it is a dead letter, and the highest number in an answer. 0: no limit.
 	MaxAttempts uint32
 	// BackOff is the pause after the first failure, the second and so on; the last one is for all that follow. Empty: none.

@@ -61,6 +61,7 @@ type play struct {
 	returned heap[*rec] // owed and not handed out yet: by offset
 	runs     map[id.Offset]*run
 	free     []*rec
+	peak     int // the most that were in play since that was last let go of
 }
 
 // recsKept is how many finished records are kept to be used again: what a few polls hand out.
@@ -102,6 +103,7 @@ func (p *play) add(o id.Offset, s state) *rec {
 	*r = rec{offset: o, state: s, slot: len(p.all)}
 	p.byOffset[o] = r
 	p.all = append(p.all, r)
+	p.peak = max(p.peak, len(p.all))
 	p.enter(r)
 	return r
 }

@@ -101,6 +101,7 @@ func (c *Core) reclaim(w *worker, k *conn, in *Poll) {
 		}
 		c.play.become(r, reserved, c.now+c.opts.visible(in.Visibility))
 	}
+	c.waiting.notice(w)
 }
 
 // serve hands out what there is to those who wait, one worker after the other.
@@ -119,6 +120,9 @@ func (c *Core) serve() {
 			k = k.after
 		}
 		p := k.first
+		if (r == nil || !r.alone()) && c.asksFirst(p) {
+			return
+		}
 		switch {
 		case r != nil && r.alone():
 			c.choose(p, r) // alone, so that it takes nothing along when its worker dies of it
@@ -135,23 +139,14 @@ func (c *Core) serve() {
 
 // serveReclaims hands members what is reserved for them, also where no more may be in flight: it counts already.
 func (c *Core) serveReclaims() {
-	if c.play.counts[reserved] == 0 {
-		return
-	}
-	var theirs []*worker
-	for k := c.waiting.head; k != nil; {
-		if len(k.reserved) > 0 {
-			theirs = append(theirs, k)
-		}
-		if k = k.after; k == c.waiting.head {
-			break
-		}
-	}
-	for _, k := range theirs {
+	for _, k := range c.waiting.ready {
+		k.ready = false
 		for k.first != nil && len(k.reserved) > 0 {
 			c.serveReserved(k)
 		}
 	}
+	clear(c.waiting.ready)
+	c.waiting.ready = c.waiting.ready[:0]
 }
 
 // serveReserved hands the oldest poll of a member the lowest record that is reserved for it, alone like all that were handed out before.
@@ -164,6 +159,9 @@ func (c *Core) serveReserved(k *worker) {
 
 // capped reports whether there is something to hand out, and too much is in flight for that.
 func (c *Core) capped() bool {
+	if c.ration.later && c.room() == 0 {
+		return c.hasFresh()
+	}
 	return c.play.held() >= c.opts.MaxInFlight && (c.play.counts[owed] > 0 || c.hasFresh())
 }
 
@@ -188,7 +186,7 @@ func (c *Core) fill(p *poll) {
 			c.choose(p, r)
 			continue
 		}
-		if !c.hasFresh() { // nothing is owed, so that all that is unfinished is in flight
+		if c.room() == 0 || !c.hasFresh() { // nothing is owed, so that all that is unfinished is in flight
 			return
 		}
 		r := c.play.add(c.next, fetching)
@@ -241,7 +239,7 @@ func (c *Core) refuse(ask Ask, f wire.Refusal) { c.answer(Answer{Ask: ask, Refus
 // create begins a group at an offset. Nothing of it was handed out before.
 func (c *Core) create(at id.Offset) {
 	c.ackBelow = 0
-	c.epoch++
+	c.begin()
 	c.exists, c.tombstone, c.born = true, false, c.epoch
 	c.cursor, c.next = at, at
 	c.dirty(dkey{KindPosition, 0})

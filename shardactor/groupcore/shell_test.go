@@ -31,6 +31,9 @@ type shell struct {
 	wakeAt  time.Duration
 	idle    bool
 	wrote   uint32 // records
+	claims  *Claims
+	holder  *Holder
+	given   []Granted // that came without having been asked for
 }
 
 // got is what became of a request.
@@ -60,7 +63,14 @@ func (s *shell) start() {
 		}
 	}
 	s.writes, s.fetches, s.wakeAt, s.idle = [logCount]*Persist{}, nil, never, false
+	if s.claims != nil {
+		if s.holder != nil {
+			pass(s.claims.Leave(s.holder))
+		}
+		s.holder, s.given = s.claims.Join("t", s), nil
+	}
 	s.core = New(s.opts, s.now, Loaded{State: st, Base: s.base, Tail: Tail{End: s.end, Committed: s.end}})
+	s.grant()
 	s.take()
 }
 
@@ -98,8 +108,21 @@ func (s *shell) fold(w *Persist) {
 	s.wrote += n
 }
 
-func (s *shell) step(in Input) {
+// put steps one input, and answers what the core asks for.
+func (s *shell) put(in Input) {
 	s.core.Step(s.now, in)
+	s.grant()
+}
+
+func (s *shell) grant() {
+	for w, ok := s.core.Wants(); ok; w, ok = s.core.Wants() {
+		n, later := s.claims.Want(s.holder, w.Records, w.Must)
+		s.core.Step(s.now, Granted{Records: n, Later: later})
+	}
+}
+
+func (s *shell) step(in Input) {
+	s.put(in)
 	s.take()
 }
 
@@ -148,6 +171,8 @@ func (s *shell) perform(e Effect) {
 		s.wakeAt = e.At
 	case Idle:
 		s.idle = true
+	case Spare:
+		pass(s.claims.Spare(s.holder, e.Records))
 	}
 }
 
@@ -170,7 +195,7 @@ func (s *shell) readOne(i int) {
 	for _, o := range f.Offsets {
 		if s.unfit[o] {
 			unfit := len(found) == 0 || !slices.Contains(found, true) // only the first record of an answer can be too long for any
-			s.core.Step(s.now, Read{Poll: f.Poll, Found: found, Unfit: unfit})
+			s.put(Read{Poll: f.Poll, Found: found, Unfit: unfit})
 			return
 		}
 		there := o >= s.base && o < s.end && !s.holes[o]
@@ -178,7 +203,7 @@ func (s *shell) readOne(i int) {
 			break
 		}
 	}
-	s.core.Step(s.now, Read{Poll: f.Poll, Found: found})
+	s.put(Read{Poll: f.Poll, Found: found})
 }
 
 func (s *shell) complete(log Log, ok bool) {
@@ -186,10 +211,10 @@ func (s *shell) complete(log Log, ok bool) {
 	s.writes[log] = nil
 	if ok {
 		s.fold(w)
-		s.core.Step(s.now, Persisted{Seq: w.Seq})
+		s.put(Persisted{Seq: w.Seq})
 		return
 	}
-	s.core.Step(s.now, Failed{Seq: w.Seq, Reason: "no space"})
+	s.put(Failed{Seq: w.Seq, Reason: "no space"})
 }
 
 func (s *shell) publish(n int) {

@@ -13,10 +13,18 @@ type State struct {
 	group                        string
 	position                     *Entry
 	ranges, runs, numbers, deads []Entry
+	gone                         []Entry // that said nothing but of records which were lost
+	cut                          []dkey  // that said something of such records, too
+	until                        id.Offset
+	before                       id.Offset // nothing at or past it was handed out that the logs do not tell of
 }
 
 // NewState begins to gather what the logs say of a group.
-func NewState(group string) *State { return &State{group: group} }
+func NewState(group string) *State { return &State{group: group, until: Unread, before: Unread} }
+
+// Before says that no earlier core has handed out anything at or past end that the logs do not tell of: whoever settles that by its offset has
+// another record in mind, which was lost.
+func (s *State) Before(end id.Offset) { s.before = end }
 
 // Empty reports whether the logs say nothing of the group.
 func (s *State) Empty() bool {
@@ -24,13 +32,24 @@ func (s *State) Empty() bool {
 }
 
 // Add takes the newest value of a key from either log. It keeps neither. The error is a *RecordError.
-func (s *State) Add(key, value []byte) error {
+func (s *State) Add(key, value []byte) error { return s.AddUntil(key, value, Unread) }
+
+// AddUntil is Add of a value that means nothing at and past until, see Lost.Until.
+func (s *State) AddUntil(key, value []byte, until id.Offset) error {
 	group, e, err := DecodeEntry(key, value)
 	if err != nil {
 		return err
 	}
 	if !bytes.Equal(group, []byte(s.group)) {
 		return wrong("it is of group %q, not %q", group, s.group)
+	}
+	if e.Reach() > until {
+		s.until = min(s.until, until)
+		if !e.cut(until) {
+			s.gone = append(s.gone, e)
+			return nil
+		}
+		s.cut = append(s.cut, dkey{e.Kind, e.Offset})
 	}
 	switch e.Kind {
 	case KindPosition:
@@ -53,25 +72,41 @@ func sortEntries(list []Entry) {
 
 // load makes a group of what its logs say.
 func (c *Core) load(s *State) {
-	for _, list := range [][]Entry{s.ranges, s.runs, s.numbers, s.deads} {
+	for _, list := range [][]Entry{s.ranges, s.runs, s.numbers, s.deads, s.gone} {
 		sortEntries(list)
 		for i := range list {
-			c.epoch = max(c.epoch, list[i].Epoch)
+			c.seen = max(c.seen, list[i].Epoch)
 		}
 	}
+	c.epoch = c.seen
 	if p := s.position; p != nil {
-		c.epoch, c.born = max(c.epoch, p.Epoch), p.Born
+		c.epoch, c.seen, c.born = p.Epoch, max(c.seen, p.Epoch), p.Born
 		c.exists, c.tombstone = !p.Deleted, p.Deleted
 		c.cursor, c.next, c.backlog.safeEpoch = p.Cursor, p.Cursor, p.Epoch
 	}
 	c.loadRanges(s)
 	c.loadNumbers(s)
 	c.loadDead(s)
-	n := len(c.settled.spans)
-	if c.exists && s.position != nil && (c.cursor > c.end || n > 0 && c.settled.spans[n-1].to > c.end || s.position.Epoch != c.epoch) {
+	c.loadGone(s)
+	for _, k := range s.cut { // as long as it was not written anew, each load cuts it again
+		c.dirtyGone(k, true)
+	}
+	if n := len(c.settled.spans); c.exists && s.position != nil && (c.cursor > c.end || n > 0 && c.settled.spans[n-1].to > c.end) {
 		c.rewrite()
 	}
 	c.bury()
+}
+
+// loadGone has swept away what speaks only of records that were lost. Nothing that came in their place was handed out by another core.
+func (c *Core) loadGone(s *State) {
+	for i := range s.gone {
+		log := LogCursors
+		if s.gone[i].Kind == KindDead {
+			log = LogDeadLetters
+		}
+		c.sweepAway(log, dkey{s.gone[i].Kind, s.gone[i].Offset})
+	}
+	c.ackBelow = min(c.ackBelow, s.until, s.before)
 }
 
 // current reports whether an entry is of the epoch that the position names; if not it is swept away.
@@ -193,9 +228,15 @@ func (c *Core) loadDead(s *State) {
 	}
 }
 
-// rewrite begins an epoch with what is left when the end of the shard's log was lost, or a position that named a newer epoch.
+// begin begins an epoch that no entry has.
+func (c *Core) begin() {
+	c.seen = max(c.seen, c.epoch) + 1
+	c.epoch = c.seen
+}
+
+// rewrite begins an epoch with what is left when notes speak of records that are not there, and nobody has said that those were lost.
 func (c *Core) rewrite() {
-	c.epoch++
+	c.begin()
 	c.cursor = min(c.cursor, c.end)
 	c.next = c.cursor
 	for n := len(c.settled.spans); n > 0 && c.settled.spans[n-1].to > c.end; n = len(c.settled.spans) {

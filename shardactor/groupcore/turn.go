@@ -40,8 +40,12 @@ func (p *pool[T]) reset(empty func(*T)) {
 	}
 }
 
-// handedKept is how much room for records and offsets a turn keeps: what four full polls hand out.
-const handedKept = 4096
+// handedKept is how much room for records and offsets a turn keeps: what a full poll hands out. chosenKept is that of a poll that is used
+// again, of which there may be poolKept: two ordinary ones.
+const (
+	handedKept = 1024
+	chosenKept = 128
+)
 
 func (t *turn) reset() {
 	clear(t.list)
@@ -96,7 +100,7 @@ func (c *Core) forget(p *poll) {
 	c.polls--
 	clear(p.recs)
 	*p = poll{recs: p.recs[:0]}
-	if len(c.freePolls) < poolKept && cap(p.recs) <= handedKept {
+	if len(c.freePolls) < poolKept && cap(p.recs) <= chosenKept {
 		c.freePolls = append(c.freePolls, p)
 	}
 }

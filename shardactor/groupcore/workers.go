@@ -21,6 +21,7 @@ type worker struct {
 	// before and after are the neighbours in the ring of workers that wait.
 	before, after *worker
 	reserved      []*rec // for this member, ascending
+	ready         bool   // it is in waiting.ready
 }
 
 // poll is one that waits or whose records are being read.
@@ -38,7 +39,12 @@ type poll struct {
 }
 
 // waiting is the ring of workers whose polls wait. The one at head is served next.
-type waiting struct{ head *worker }
+type waiting struct {
+	head *worker
+	// ready are the workers for whom something was reserved while they waited, or the other way round, since that was last served: whoever has
+	// both is among them, so that a step needs not look at all who wait. Each is in it once at most.
+	ready []*worker
+}
 
 // add puts a poll behind the others of its worker, or in front of them if it has waited already.
 func (w *waiting) add(p *poll, front bool) {
@@ -47,12 +53,21 @@ func (w *waiting) add(p *poll, front bool) {
 	case k.first == nil:
 		k.first, k.last = p, p
 		w.join(k)
+		w.notice(k)
 	case front:
 		p.after, k.first.before = k.first, p
 		k.first = p
 	default:
 		p.before, k.last.after = k.last, p
 		k.last = p
+	}
+}
+
+// notice puts a worker among those that are ready, if it is.
+func (w *waiting) notice(k *worker) {
+	if k.first != nil && len(k.reserved) > 0 && !k.ready {
+		k.ready = true
+		w.ready = append(w.ready, k)
 	}
 }
 

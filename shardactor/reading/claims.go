@@ -1,6 +1,8 @@
 package reading
 
 import (
+	"maps"
+
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/keyed"
 	"github.com/felixd/felixd/wire/id"
@@ -177,6 +179,7 @@ func (c *Claims) Void(from id.Offset) {
 		*x = change{}
 		c.changes = c.changes[:n-1]
 	}
+	c.tidy()
 }
 
 // Settle forgets the claims below an offset, once they are folded into the Table.
@@ -197,13 +200,17 @@ func (c *Claims) Settle(to id.Offset) {
 // spareChanges is how many places are kept for claims to come once a burst is over.
 const spareChanges = 1024
 
-// tidy gives places of settled claims to new ones: when half of them are free, so that each record is moved once on average.
+// tidy gives places of settled claims to new ones: when half of them are free, so that each record is moved once on average. What a burst has taken
+// is given back when a quarter of it is enough.
 func (c *Claims) tidy() {
 	n := c.Len()
 	switch {
-	case n == 0 && cap(c.changes) > spareChanges:
-		c.changes = nil
-	case c.head < n:
+	case cap(c.changes) > spareChanges && n <= cap(c.changes)/4:
+		c.changes = append(make([]change, 0, max(2*n, spareChanges)), c.changes[c.head:]...)
+		newest := make(map[string]uint64, n)
+		maps.Copy(newest, c.newest)
+		c.newest = newest
+	case c.head < n || c.head == 0:
 		return
 	default:
 		copy(c.changes, c.changes[c.head:])

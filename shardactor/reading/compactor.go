@@ -11,20 +11,30 @@ import (
 // told: Next asks it what to do, and whatever comes of that is handed to it by one of the other methods, in any later call or at once.
 //
 //  1. one effect at a time is under way: the next one comes after the answer to the one before;
-//  2. copies are handed out at the pace that Options.Pace says;
-//  3. a failure of the log ends the compaction; after one that ended the log has to grow by a quarter, and by Policy.Floor, for the next.
+//  2. copies are handed out in the turn that they were made in, so that no write comes between, and nothing follows before they are paid for;
+//  3. a failure of the log ends the compaction;
+//  4. after one that ended the log has to grow by a quarter, and by Policy.Floor, for the next; or, since a full disk lets no log grow, a while has to
+//     pass if it removed nothing: CompactionRetry, and twice as long each time in a row, up to CompactionRetryMost.
 type Compactor struct {
 	opts  CompactorOptions
-	quiet int64 // no compaction begins while the log is no longer than so many bytes
+	quiet int64         // no compaction begins while the log is no longer than so many bytes
+	pause time.Duration // unless the last one did not end well, and this has passed since;
+	retry time.Time     // that is now
 	run   *compaction
 }
+
+// Pauses after compactions that failed, the first one and the longest.
+const (
+	CompactionRetry     = time.Minute
+	CompactionRetryMost = time.Hour
+)
 
 // CompactorOptions are what a Compactor is made with.
 type CompactorOptions struct {
 	Index  *keyed.Index
 	Policy keyed.Policy
 	Encode keyed.Encoder
-	// Pace books bytes that are read or written, and returns when they may be. nil: at once.
+	// Pace books bytes that are read or written now, and returns when they are paid for: what follows is to wait until then. nil: at once.
 	Pace func(now time.Time, bytes int64) time.Time
 	// Poll is the time between two looks at how far a log is durable while a flush is waited for.
 	Poll time.Duration
@@ -41,10 +51,9 @@ type LogLook struct {
 // compaction is one that is under way.
 type compaction struct {
 	steps *keyed.Compaction
-	in    keyed.Input  // what came of the last effect
-	ready bool         // in is it
-	held  keyed.Effect // waits for its time, at
-	at    time.Time
+	in    keyed.Input // what came of the last effect
+	ready bool        // in is it
+	paid  time.Time   // when the last copies are
 
 	seal    uint64    // number of the seal that is under way, 0 for none
 	cut     id.Offset // that it makes
@@ -69,42 +78,55 @@ func (c *Compactor) Running() bool { return c.run != nil }
 // Next begins a compaction if there is enough to be gained, and returns the next effect to be performed: keyed.Finished when a compaction is
 // over, nil when there is nothing to do now. In that case again is when to call once more, zero if something that is told will be the reason.
 func (c *Compactor) Next(now time.Time, log LogLook) (e keyed.Effect, again time.Time) {
-	if c.run == nil && !c.begin(log.Bytes) {
-		return nil, time.Time{}
-	}
-	r := c.run
-	if r.held == nil {
-		if again := r.settle(now, &log, c.opts.Poll); !r.ready {
+	if c.run == nil {
+		if again, begun := c.begin(now, log.Bytes); !begun {
 			return nil, again
 		}
-		in := r.in
-		r.in, r.ready = nil, false
-		e := r.steps.Next(in, log.Turn)
-		if _, over := e.(keyed.Finished); over {
-			c.run = nil
-			c.quiet = log.Bytes + max(log.Bytes/4, c.opts.Policy.Floor)
-			return e, time.Time{}
-		}
-		r.held, r.at = e, now
-		if n := compactionBytes(e); n > 0 {
-			r.at = c.opts.Pace(now, n)
-		}
 	}
-	if now.Before(r.at) {
-		return nil, r.at
+	r := c.run
+	if again := r.settle(now, &log, c.opts.Poll); !r.ready {
+		return nil, again
 	}
-	e, r.held = r.held, nil
+	if now.Before(r.paid) {
+		return nil, r.paid
+	}
+	in := r.in
+	r.in, r.ready = nil, false
+	e = r.steps.Next(in, log.Turn)
+	if f, over := e.(keyed.Finished); over {
+		c.end(now, log.Bytes, &f.Result)
+		return e, time.Time{}
+	}
+	if n := compactionBytes(e); n > 0 {
+		r.paid = c.opts.Pace(now, n)
+	}
 	r.begun(e)
 	return e, time.Time{}
 }
 
-// begin reports whether a compaction began.
-func (c *Compactor) begin(bytes int64) bool {
-	if bytes <= c.quiet || !c.opts.Policy.Due(bytes, c.opts.Index.Stats().LogLiveBytes) {
-		return false
+// begin reports whether a compaction began; again is when one will, if time alone is the reason that none did.
+func (c *Compactor) begin(now time.Time, bytes int64) (again time.Time, begun bool) {
+	small := bytes <= c.quiet
+	if small && c.pause == 0 || !c.opts.Policy.Due(bytes, c.opts.Index.Stats().LogLiveBytes) {
+		return time.Time{}, false
+	}
+	if small && now.Before(c.retry) {
+		return c.retry, false
 	}
 	c.run = &compaction{steps: keyed.NewCompaction(c.opts.Index, keyed.CompactionOptions{Encode: c.opts.Encode}), ready: true}
-	return true
+	return time.Time{}, true
+}
+
+// end decides when the next compaction may begin.
+func (c *Compactor) end(now time.Time, bytes int64, r *keyed.Result) {
+	c.run = nil
+	c.quiet = bytes + max(bytes/4, c.opts.Policy.Floor)
+	if r.Err == nil && r.Left == 0 {
+		c.pause = 0
+		return
+	}
+	c.pause = min(max(2*c.pause, CompactionRetry), CompactionRetryMost)
+	c.retry = now.Add(c.pause)
 }
 
 // compactionBytes is what an effect costs of the budget of compactions: copies are read and written.

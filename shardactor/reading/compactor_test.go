@@ -24,9 +24,11 @@ type compactorWorld struct {
 	pending keyed.Effect // handed out and not answered
 	copies  *batch.Batch // of AppendMoved, claimed
 	number  uint64
-	free    time.Time // no copies before
+	free    time.Time // when all copies are paid for
+	paid    time.Time // when those before the last ones were
 	removed int
 	failed  int
+	stale   int // so many copies find something else at their place
 }
 
 const compactorRate = 1000 // bytes per second
@@ -40,9 +42,9 @@ func newCompactorWorld(inline int) *compactorWorld {
 			if w.free.Before(now) {
 				w.free = now
 			}
-			at := w.free
-			w.free = at.Add(time.Duration(bytes) * time.Second / compactorRate)
-			return at
+			w.paid = w.free
+			w.free = w.free.Add(time.Duration(bytes) * time.Second / compactorRate)
+			return w.free
 		},
 	})
 	return w
@@ -92,10 +94,11 @@ func (w *compactorWorld) perform(e keyed.Effect) error {
 		w.number++
 		w.c.Sealing(w.number, w.tail)
 	case keyed.AppendMoved:
-		if begun := w.free.Add(-time.Duration(compactionBytes(e)) * time.Second / compactorRate); w.clock.Before(begun) {
-			return fmt.Errorf("copies at %v, their time is %v", w.clock, begun)
+		if w.clock.Before(w.paid) {
+			return fmt.Errorf("copies at %v, and those before are paid for at %v", w.clock, w.paid)
 		}
-		if e.Base != w.tail {
+		if e.Base != w.tail || w.stale > 0 {
+			w.stale = max(0, w.stale-1)
 			w.pending = nil
 			w.c.Answer(keyed.Stale{})
 			return nil
@@ -252,35 +255,165 @@ func TestACompactionComesToItsEndWhateverHappensMeanwhile(t *testing.T) {
 	}
 }
 
-// After one that ended the next begins when the log has grown by a quarter and by the floor.
+// ending is a log of one key, and the compactor that looks at it.
+type ending struct {
+	*compactorWorld
+	t *testing.T
+}
+
+func newEnding(t *testing.T) *ending {
+	w := &ending{newCompactorWorld(100), t}
+	w.claim(Record{Op: OpPut, Key: []byte("k"), Value: []byte("v")})
+	w.mustSettle(t, 1)
+	w.durable = w.folded
+	return w
+}
+
+// at asks what is to be done with a log of so many bytes.
+func (w *ending) at(bytes int64) (keyed.Effect, time.Time) {
+	return w.c.Next(w.clock, LogLook{Bytes: bytes, Durable: w.durable, Folded: w.folded, Turn: keyed.Turn{Tail: w.tail, Staged: w.ledger.Staged}})
+}
+
+func (w *ending) begins(bytes int64) {
+	w.t.Helper()
+	e, _ := w.at(bytes)
+	if _, ok := e.(keyed.SealLog); !ok {
+		w.t.Fatalf("at %d bytes %T comes", bytes, e)
+	}
+	w.c.Sealing(1, 0)
+}
+
+// fails lets one begin and fail.
+func (w *ending) fails(bytes int64) {
+	w.t.Helper()
+	w.begins(bytes)
+	w.c.LogFailed(errors.New("no space"))
+	if e, _ := w.at(bytes); e == nil || e.(keyed.Finished).Result.Err == nil || w.c.Running() {
+		w.t.Fatalf("%+v", e)
+	}
+}
+
+// ends lets one begin and do what it wants.
+func (w *ending) ends(bytes int64) {
+	w.t.Helper()
+	w.begins(bytes)
+	w.c.Persisted(1)
+	for {
+		switch e, _ := w.at(bytes); e := e.(type) {
+		case keyed.FlushLog:
+		case keyed.RetainFrom:
+			w.c.Answer(keyed.Retained{})
+		case keyed.Finished:
+			if e.Result.Err != nil || w.c.Running() {
+				w.t.Fatalf("%+v", e.Result)
+			}
+			return
+		default:
+			w.t.Fatalf("%T", e)
+		}
+	}
+}
+
+// After one that ended well the next begins when the log has grown by a quarter and by the floor.
 func TestACompactionIsNotBegunAgainAtOnce(t *testing.T) {
-	cache := NewKeyedCache(keyedOptions(100), 0)
-	c := NewCompactor(CompactorOptions{Index: cache.Index(), Policy: keyed.Policy{Ratio: 2, Floor: 300}, Encode: EncodeMove})
-	at := func(bytes int64) keyed.Effect {
-		e, _ := c.Next(time.UnixMilli(0), LogLook{Bytes: bytes, Turn: keyed.Turn{Staged: func([]byte) bool { return false }}})
-		return e
-	}
-	ends := func(bytes int64) {
+	w := newEnding(t)
+	none := func(bytes int64, why string) {
 		t.Helper()
-		if _, ok := at(bytes).(keyed.SealLog); !ok {
-			t.Fatalf("at %d bytes none begins", bytes)
-		}
-		c.Sealing(1, 0)
-		c.LogFailed(errors.New("no space"))
-		if f, ok := at(bytes).(keyed.Finished); !ok || f.Result.Err == nil || c.Running() {
-			t.Fatalf("%+v", f)
+		if e, again := w.at(bytes); e != nil || !again.IsZero() {
+			t.Fatalf("it begins %s: %T %v", why, e, again)
 		}
 	}
-	if at(300) != nil {
-		t.Fatal("it begins at the floor")
+	none(300, "at the floor")
+	w.ends(400)
+	none(700, "again before the log has grown by its floor")
+	w.ends(4000)
+	w.clock = w.clock.Add(24 * time.Hour)
+	none(5000, "again before the log has grown by a quarter")
+	w.ends(5001)
+}
+
+// After one that failed the next begins by time, the first one after a minute, although the log has not grown: on a full disk none does. One that
+// ended well ends that.
+func TestACompactionThatFailedIsTriedAgainByTime(t *testing.T) {
+	w := newEnding(t)
+	pause := CompactionRetry
+	for range 10 {
+		w.fails(400)
+		for _, before := range []time.Duration{pause, 1} {
+			if e, again := w.at(400); e != nil || again.Sub(w.clock) != before {
+				t.Fatalf("%T comes, and it is to be asked again in %v, want %v", e, again.Sub(w.clock), before)
+			}
+			w.clock = w.clock.Add(pause - 1)
+		}
+		w.clock = w.clock.Add(2 - pause)
+		pause = min(2*pause, CompactionRetryMost)
 	}
-	ends(400)
-	if at(700) != nil {
-		t.Fatal("it begins again before the log has grown by its floor")
+	if pause != CompactionRetryMost {
+		t.Fatalf("the longest pause is %v", pause)
 	}
-	ends(4000)
-	if at(5000) != nil {
-		t.Fatal("it begins again before the log has grown by a quarter")
+	w.fails(5000) // it has grown meanwhile
+	w.clock = w.clock.Add(CompactionRetryMost)
+	w.ends(5000)
+	w.fails(10_000)
+	if e, again := w.at(10_000); e != nil || again.Sub(w.clock) != CompactionRetry {
+		t.Fatalf("%T, and again in %v", e, again.Sub(w.clock))
 	}
-	ends(5001)
+}
+
+// Copies are claimed where they were made, before any write can come between: a log that is written to all the time is compacted at whatever pace.
+func TestCopiesDoNotWaitForTheirPaceOnceTheyAreMade(t *testing.T) {
+	w := newCompactorWorld(100)
+	for i := range 300 { // a few batches of copies
+		w.claim(Record{Op: OpPut, Key: fmt.Append(nil, "key", i), Value: make([]byte, 200)})
+	}
+	for range 900 {
+		w.claim(Record{Op: OpPut, Key: []byte("hot"), Value: make([]byte, 200)})
+	}
+	w.mustSettle(t, 1200)
+	w.durable = w.folded
+	for i := 0; w.removed == 0; i++ {
+		if i == 10_000 {
+			t.Fatalf("a log of %d bytes, a put each 100 ms: it does not come to its end; it waits for %T", w.bytes(), w.pending)
+		}
+		for _, err := range []error{w.step(), w.foldSome(100), w.step()} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.durable = w.folded
+		w.disk()
+		w.claim(Record{Op: OpPut, Key: []byte("hot"), Value: make([]byte, 200)})
+		w.clock = w.clock.Add(100 * time.Millisecond)
+	}
+	if w.failed > 0 {
+		t.Fatalf("%d failed on the way", w.failed)
+	}
+}
+
+// Copies that found something else at their place are made again.
+func TestCopiesThatCameTooLateAreMadeAgain(t *testing.T) {
+	for _, inline := range []int{3, 100} {
+		w := newCompactorWorld(inline)
+		for i := range 100 {
+			w.claim(Record{Op: OpPut, Key: fmt.Append(nil, "key", i), Value: []byte("value")})
+		}
+		for range 300 {
+			w.claim(Record{Op: OpPut, Key: []byte("hot"), Value: []byte("v")})
+		}
+		w.mustSettle(t, 400)
+		w.durable, w.stale = w.folded, 20
+		for i := 0; w.removed == 0; i++ {
+			if i == 1000 {
+				t.Fatalf("inline %d: it does not come to its end with %d late copies to go; it waits for %T", inline, w.stale, w.pending)
+			}
+			for _, err := range []error{w.step(), w.foldSome(100), w.step()} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.durable = w.folded
+			w.disk()
+			w.clock = w.clock.Add(time.Minute)
+		}
+	}
 }

@@ -22,12 +22,6 @@ func (c Condition) holds(l *Live, ok bool) bool {
 	return !ok
 }
 
-// Read is a cold value that was read because a Decision said so.
-type Read struct {
-	Version id.Offset
-	Value   []byte
-}
-
 // Decision is what is to be done with a write.
 type Decision struct {
 	// Append says that Record is to be appended; its bytes are those that were given to the judge. If not, nothing is done: the answer
@@ -35,18 +29,19 @@ type Decision struct {
 	Append bool
 	Record Record
 	Until  id.Offset
-	// Cold asks to read the value of the record at Offset and to ask again with it and Version. Nothing is decided yet.
-	Cold   bool
-	Offset id.Offset
 	// Applied says that a conditional write's condition holds; always true for Put and for what Delete and Expire append.
 	Applied bool
-	// Version is what the key has, if HasVersion: of a condition that does not hold, of a value to be deleted, and with Cold. The version
-	// that a put writes is the offset that it is appended at.
+	// Version is what the key has, if HasVersion: of a condition that does not hold, and of a value to be deleted. The version that a put
+	// writes is the offset that it is appended at.
 	HasVersion bool
 	Version    id.Offset
-	// Found says that a delete removes Value. It is shared and not to be changed.
-	Found bool
-	Value []byte
+	// Found says that a delete removes a value of ValueBytes. The record at Offset has it, and will once the delete is appended: no compaction
+	// copies what is about to change. Value is the same, shared and not to be changed, unless it is Cold.
+	Found      bool
+	Value      []byte
+	Cold       bool
+	ValueBytes int
+	Offset     id.Offset
 }
 
 // Put decides a put: it is appended. Whether there is room for it says Admit.
@@ -64,9 +59,8 @@ func (l *Ledger) PutIf(key, value []byte, expiresAtMillis uint64, c Condition, n
 }
 
 // Delete decides a delete that answers what it removed, if that has not ended. Of what has ended, and is not removed yet, the end is
-// recorded: who was told that there is nothing must not find it again when the clock is set back. read is the value that was read after an
-// earlier decision that was Cold, nil the first time; it counts only if the key still has that version.
-func (l *Ledger) Delete(key []byte, read *Read, nowMillis uint64) Decision {
+// recorded: who was told that there is nothing must not find it again when the clock is set back.
+func (l *Ledger) Delete(key []byte, nowMillis uint64) Decision {
 	had, ok, until := l.Newest(key, nowMillis)
 	if !ok {
 		if ended, stands, _ := l.stand(key); stands {
@@ -74,14 +68,12 @@ func (l *Ledger) Delete(key []byte, read *Read, nowMillis uint64) Decision {
 		}
 		return Decision{Until: until}
 	}
-	d := Decision{HasVersion: true, Version: had.Version, Found: true, Value: had.Value}
+	d := Decision{Append: true, Applied: true, Record: Record{Op: OpDelete, Key: key}, HasVersion: true, Version: had.Version, Found: true, Offset: had.Offset}
 	if had.Cold {
-		if read == nil || read.Version != had.Version {
-			return Decision{Cold: true, HasVersion: true, Version: had.Version, Offset: had.Offset}
-		}
-		d.Value = read.Value
+		d.Cold, d.ValueBytes = true, had.ColdBytes
+	} else {
+		d.Value, d.ValueBytes = had.Value, len(had.Value)
 	}
-	d.Append, d.Applied, d.Record = true, true, Record{Op: OpDelete, Key: key}
 	return d
 }
 

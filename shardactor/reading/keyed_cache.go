@@ -53,7 +53,11 @@ func (c *KeyedCache) Stat(key []byte, nowMillis uint64) (Live, bool) {
 }
 
 func liveOf(e keyed.Entry) Live {
-	return Live{Value: e.Value, Cold: e.Cold, Version: e.Version, Offset: e.Offset, ExpiresAtMillis: e.ExpiresAtMillis}
+	l := Live{Value: e.Value, Cold: e.Cold, Version: e.Version, Offset: e.Offset, ExpiresAtMillis: e.ExpiresAtMillis}
+	if e.Cold {
+		l.ColdBytes = e.ValueBytes
+	}
+	return l
 }
 
 // Admit reports whether there is room for a value of so many bytes under a key, see keyed.Index.

@@ -63,7 +63,7 @@ func TestAnEntryThatHasEndedCountsAsAbsentWhileItStandsInTheIndex(t *testing.T) 
 				t.Errorf("put if its version at the end: %+v", d)
 			}
 			// Who is told that there is nothing does not find it again when the clock is set back.
-			if d := w.ledger.Delete([]byte("k"), nil, ended); !d.Append || d.Record.Op != OpExpire || d.Record.Version != 0 || d.Found {
+			if d := w.ledger.Delete([]byte("k"), ended); !d.Append || d.Record.Op != OpExpire || d.Record.Version != 0 || d.Found {
 				t.Errorf("delete at the end: %+v", d)
 			}
 			if d := w.ledger.DeleteIf([]byte("k"), 0, ended); d.Append || d.HasVersion || d.Until != until {
@@ -82,40 +82,38 @@ func TestAnEntryThatHasEndedCountsAsAbsentWhileItStandsInTheIndex(t *testing.T) 
 // mission 230
 func TestADeleteAnswersWhatItRemovesAndAppendsNothingForNothing(t *testing.T) {
 	overTables(t, func(t *testing.T, w *ledgerWorld) {
-		if d := w.ledger.Delete([]byte("k"), nil, w.now); d.Append || d.Found || d.Until != 0 {
+		if d := w.ledger.Delete([]byte("k"), w.now); d.Append || d.Found || d.Until != 0 {
 			t.Fatalf("of nothing: %+v", d)
 		}
 		w.claim(Record{Op: OpPut, Key: []byte("k"), Value: []byte("long value")})
-		d := w.ledger.Delete([]byte("k"), nil, w.now)
+		d := w.ledger.Delete([]byte("k"), w.now)
 		if !d.Append || string(d.Value) != "long value" { // it is in the claimed batch
 			t.Fatalf("of a claim: %+v", d)
 		}
 		w.claim(d.Record)
-		if d := w.ledger.Delete([]byte("k"), nil, w.now); d.Append || d.Found || d.Until != 2 {
+		if d := w.ledger.Delete([]byte("k"), w.now); d.Append || d.Found || d.Until != 2 {
 			t.Fatalf("of what a claim deletes: %+v", d)
 		}
 	})
 }
 
-func TestADeleteOfAColdValueIsDecidedOnceItIsRead(t *testing.T) {
+func TestADeleteOfAColdValueIsDecidedAtOnceAndSaysWhereTheValueIs(t *testing.T) {
 	w := newLedgerWorld(tables()["keyed"]())
 	w.claim(Record{Op: OpPut, Key: []byte("x"), Value: []byte("v")})
 	w.claim(Record{Op: OpPut, Key: []byte("k"), Value: []byte("cold")})
 	w.claim(Record{Op: OpMove, Key: []byte("k"), Value: []byte("cold"), Version: 1})
 	w.mustSettle(t, 3)
-	cold := w.ledger.Delete([]byte("k"), nil, w.now)
-	if !cold.Cold || cold.Append || cold.Found || cold.Version != 1 || cold.Offset != 2 {
-		t.Fatalf("before it is read: %+v", cold)
+	d := w.ledger.Delete([]byte("k"), w.now)
+	if !d.Append || !d.Found || !d.Cold || d.Value != nil && len(d.Value) > 0 || d.ValueBytes != 4 || d.Version != 1 || d.Offset != 2 {
+		t.Fatalf("%+v", d)
 	}
-	if d := w.ledger.Delete([]byte("k"), &Read{Version: 0, Value: []byte("older")}, w.now); !d.Cold || d.Append {
-		t.Fatalf("with the value of another version: %+v", d)
+	w.claim(d.Record)
+	if d := w.ledger.Delete([]byte("k"), w.now); d.Append || d.Found || d.Until != 4 {
+		t.Fatalf("of what a claim deletes: %+v", d)
 	}
-	if d := w.ledger.Delete([]byte("k"), &Read{Version: 1, Value: []byte("cold")}, w.now); !d.Append || string(d.Value) != "cold" {
-		t.Fatalf("once it is read: %+v", d)
-	}
-	w.claim(Record{Op: OpPut, Key: []byte("k"), Value: []byte("newer")}) // while it was read
-	if d := w.ledger.Delete([]byte("k"), &Read{Version: 1, Value: []byte("cold")}, w.now); !d.Append || string(d.Value) != "newer" {
-		t.Fatalf("put again meanwhile: %+v", d)
+	w.claim(Record{Op: OpPut, Key: []byte("k"), Value: []byte("newer")})
+	if d := w.ledger.Delete([]byte("k"), w.now); !d.Append || d.Cold || string(d.Value) != "newer" || d.Offset != 4 {
+		t.Fatalf("put again: %+v", d)
 	}
 }
 

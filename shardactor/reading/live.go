@@ -7,6 +7,8 @@ type Live struct {
 	// Value is the value unless Cold is set; then the record at Offset has it. Whose it is says the method that returned it.
 	Value []byte
 	Cold  bool
+	// ColdBytes is how long a Cold value is.
+	ColdBytes int
 	// Version is the offset of the put that wrote the value; Offset is where a record with it stands now.
 	Version, Offset id.Offset
 	// ExpiresAtMillis is when the entry ends, in milliseconds since the Unix epoch; 0 = never.

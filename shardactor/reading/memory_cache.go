@@ -25,7 +25,7 @@ type Outcome struct {
 // MemoryCache maps keys to their newest values in memory. One goroutine applies records; any number get.
 //
 //  1. index[e.key] is e's place in entries, for every entry;
-//  2. bytes is the sum of the entries' costs, and is booked in the pool;
+//  2. bytes is the sum of the entries' costs, and is booked in the pool; it changes under mu;
 //  3. every entry with an expiry is in the expiry heap exactly once.
 type MemoryCache struct {
 	pool *CachePool
@@ -34,9 +34,12 @@ type MemoryCache struct {
 	index   map[string]*entry
 	entries []*entry
 	expiry  expiryHeap
-	bytes   int64
+	bytes   atomic.Int64
 	rng     *rand.Rand
 	closed  bool
+
+	noted atomic.Int64 // of bytes, by the pool, as it found them last; it changes under the pool's mu
+	slot  int          // in the pool's heap, -1 = not there; the same
 }
 
 type entry struct {
@@ -118,11 +121,7 @@ func (c *MemoryCache) Len() int {
 }
 
 // Bytes is what the cache has booked in its pool.
-func (c *MemoryCache) Bytes() int64 {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.bytes
-}
+func (c *MemoryCache) Bytes() int64 { return c.bytes.Load() }
 
 // Apply folds the record at an offset in; the version of a put is that offset. The cache keeps r.Value: the caller gives it away.
 func (c *MemoryCache) Apply(r Record, at id.Offset, nowMillis uint64) Outcome {
@@ -231,8 +230,8 @@ func (c *MemoryCache) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	c.pool.budget.give(c.bytes)
-	c.index, c.entries, c.expiry, c.bytes = make(map[string]*entry), nil, nil, 0
+	c.pool.budget.give(c.bytes.Swap(0))
+	c.index, c.entries, c.expiry = make(map[string]*entry), nil, nil
 }
 
 func (c *MemoryCache) remove(e *entry) {
@@ -251,6 +250,9 @@ func (c *MemoryCache) book(n int64) {
 	if c.closed {
 		panic("reading: write to a closed cache")
 	}
-	c.bytes += n
+	now := c.bytes.Add(n)
 	c.pool.budget.add(n)
+	if n > 0 && now > 2*c.noted.Load() {
+		c.pool.grown(c)
+	}
 }

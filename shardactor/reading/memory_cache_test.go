@@ -183,6 +183,80 @@ func TestAFullNeighbourMakesRoom(t *testing.T) {
 	}
 }
 
+// A put that finds its room in many other caches takes time for what it evicts, and not for how many caches there are.
+func TestAPutThatEvictsFromManyCachesLooksAtFewOfThemForEachEntry(t *testing.T) {
+	const caches, entries, size = 256, 40, EntryOverhead + 8
+	pool := NewCachePool(caches * entries * size)
+	fill := func(c *MemoryCache) {
+		for i := range entries {
+			put(c, fmt.Sprintf("%04d", i), "1234", 0, 1, 0)
+		}
+	}
+	all := make([]*MemoryCache, caches)
+	for i := range all {
+		all[i] = NewMemoryCache(pool, uint64(i))
+		fill(all[i])
+	}
+	own := NewMemoryCache(pool, 1)
+	if out := put(own, "large", string(make([]byte, caches*entries*size/2)), 0, 1, 0); !out.Applied || pool.Used() > pool.Limit() {
+		t.Fatalf("%+v, %d of %d bytes", out, pool.Used(), pool.Limit())
+	}
+	if evicted := int(pool.Evicted()); pool.looks > 2*evicted || evicted > caches*entries/2+1 {
+		t.Errorf("%d caches were looked at to evict %d entries", pool.looks, evicted)
+	}
+	for i, c := range all {
+		if n := c.Len(); n < entries/2-evictionBatch || n > entries {
+			t.Errorf("cache %d has %d of its %d entries left", i, n, entries)
+		}
+	}
+}
+
+// Whoever needs room takes it from the caches that hold most at that moment, whatever they held before.
+func TestRoomIsMadeByTheLargestCaches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pool := NewCachePool(1 << 30)
+		all := make([]*MemoryCache, 5)
+		for i := range all {
+			all[i] = NewMemoryCache(pool, uint64(i))
+		}
+		some := rapid.IntRange(0, len(all)-1)
+		t.Repeat(map[string]func(*rapid.T){
+			"grow": func(t *rapid.T) {
+				c, from := all[some.Draw(t, "cache")], rapid.IntRange(0, 300).Draw(t, "from")
+				for i := range rapid.IntRange(1, 100).Draw(t, "entries") {
+					put(c, fmt.Sprint(from+i), "value", 0, 1, 0)
+				}
+			},
+			"shrink": func(t *rapid.T) {
+				c := all[some.Draw(t, "cache")]
+				for i := range rapid.IntRange(1, 400).Draw(t, "entries") {
+					remove(c, fmt.Sprint(i), 0)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				i := some.Draw(t, "cache")
+				all[i].Close()
+				all[i] = NewMemoryCache(pool, uint64(i))
+			},
+			"look": func(t *rapid.T) {
+				own := all[some.Draw(t, "cache")]
+				most := int64(0)
+				for _, c := range all {
+					if c != own {
+						most = max(most, c.Bytes())
+					}
+				}
+				switch c := pool.largest(own); {
+				case c == own || c == nil && most > 0 || c != nil && c.Bytes() == 0:
+					t.Fatalf("none was found, and one holds %d bytes", most)
+				case c != nil && 2*c.Bytes() < most:
+					t.Fatalf("one with %d bytes was found, and one holds %d", c.Bytes(), most)
+				}
+			},
+		})
+	})
+}
+
 func TestMemoryCacheBehavesLikeItsNaiveTwin(t *testing.T) {
 	type cell struct {
 		value   string
@@ -257,8 +331,8 @@ func (c *MemoryCache) invariants() string {
 			}
 		}
 	}
-	if len(c.index) != len(c.entries) || timed != len(c.expiry) || bytes != c.bytes {
-		return fmt.Sprintf("%d keys, %d entries; %d timed, %d in the heap; %d bytes, %d booked", len(c.index), len(c.entries), timed, len(c.expiry), bytes, c.bytes)
+	if len(c.index) != len(c.entries) || timed != len(c.expiry) || bytes != c.bytes.Load() {
+		return fmt.Sprintf("%d keys, %d entries; %d timed, %d in the heap; %d bytes, %d booked", len(c.index), len(c.entries), timed, len(c.expiry), bytes, c.bytes.Load())
 	}
 	return ""
 }

@@ -6,10 +6,21 @@ import "slices"
 // against 4 older ones.
 const evictionSample = 5
 
-// evictOne makes room by one entry: an expired one if there is any, else the least recently used of a few, never keep.
-func (c *MemoryCache) evictOne(keep *entry, nowMillis uint64) bool {
+// evictionBatch is how many entries a cache evicts before another may be the larger one, and its readers may read.
+const evictionBatch = 8
+
+// evict makes room until the pool has enough, by at most so many entries, and returns by how many.
+func (c *MemoryCache) evict(keep *entry, nowMillis uint64, most int) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for n < most && c.pool.budget.over() && c.evictOne(keep, nowMillis) {
+		n++
+	}
+	return n
+}
+
+// evictOne makes room by one entry: an expired one if there is any, else the least recently used of a few, never keep. mu is held.
+func (c *MemoryCache) evictOne(keep *entry, nowMillis uint64) bool {
 	if len(c.expiry) > 0 && c.expiry[0] != keep && c.expiry[0].expired(nowMillis) {
 		c.remove(c.expiry[0])
 		return true

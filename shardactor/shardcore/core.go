@@ -69,6 +69,7 @@ type Core struct {
 	turn     *turnEffects  // of this turn
 	spare    *turnEffects  // of the turn before, to be used again
 	serving  bool
+	shows    bool // see Serving.Shows
 	gate     bool
 }
 
@@ -103,7 +104,7 @@ const forAll = id.Offset(math.MaxUint64)
 // Role is the name of the role played now; Serving says whether requests are served.
 func (c *Core) Role() string { return c.role.name() }
 
-// Serving reports whether this replica serves.
+// Serving reports whether this replica serves: claims are taken, and everything that is asked is answered.
 func (c *Core) Serving() bool { return c.serving }
 
 // log is what is known of a log.

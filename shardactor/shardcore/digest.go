@@ -22,7 +22,7 @@ func (c *Core) Digest() uint64 {
 		l := c.log(Log(i))
 		l.digest(add)
 	}
-	add(c.seq, uint64(c.heldLen), uint64(c.waitingLen), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.gate))
+	add(c.seq, uint64(c.heldLen), uint64(c.waitingLen), uint64(c.released), uint64(c.deadline), bit(c.serving), bit(c.shows), bit(c.gate))
 	if r, ok := c.role.(opening); ok {
 		add(uint64(r.generation), bit(r.recovered), r.save, uint64(r.retry))
 	}

@@ -74,8 +74,14 @@ type Gate struct{ Open bool }
 // Deadline asks for a Wake at that time; the newest Deadline replaces the one before, zero time cancels it.
 type Deadline struct{ At time.Duration }
 
-// Serving says that this replica began or ceased to serve.
-type Serving struct{ On bool }
+// Serving says that this replica began or ceased to serve, or to show.
+type Serving struct {
+	// On says that it serves all requests.
+	On bool
+	// Shows says that what is committed and in memory may be told: On, or the disk does not answer. Nobody else can have changed it meanwhile,
+	// and it needs no disk.
+	Shows bool
+}
 
 // Drained says that nothing claimed is left.
 type Drained struct{}

@@ -7,9 +7,10 @@ func (c *Core) become(at At, next role, reason string) {
 	c.emit(RoleChanged{From: c.role.name(), To: next.name(), Reason: reason})
 	c.role = next
 	_, leads := next.(leading)
-	if leads != c.serving {
-		c.serving = leads
-		c.emit(Serving{On: leads})
+	_, waits := next.(waitingForDisk) // it gave nothing away, and what is committed stays so
+	if shows := leads || waits; leads != c.serving || shows != c.shows {
+		c.serving, c.shows = leads, shows
+		c.emit(Serving{On: leads, Shows: shows})
 	}
 	if open := !next.holds(); open != c.gate {
 		c.gate = open

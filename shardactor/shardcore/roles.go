@@ -40,7 +40,7 @@ type following struct{ leader string }
 // fencing waits for its predecessors to be out of the way before it may lead.
 type fencing struct{}
 
-// waitingForDisk holds writes while the disk does not answer; generation is the one it goes on leading at.
+// waitingForDisk holds writes while the disk does not answer, and shows what is committed; generation is the one it goes on leading at.
 type waitingForDisk struct{ generation id.Generation }
 
 // damaged refuses: what it holds is known to be bad.

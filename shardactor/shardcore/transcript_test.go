@@ -310,6 +310,11 @@ func tell(e Effect) string {
 			out.WriteString(tellAnswer(a))
 		}
 		return out.String()
+	case Serving:
+		if e.Shows != e.On {
+			return fmt.Sprintf("  serving{On:%v}, but it shows what is committed\n", e.On)
+		}
+		return fmt.Sprintf("  serving{On:%v}\n", e.On)
 	case Readable:
 		return fmt.Sprintf("  readable %d%s\n", e.End, of(e.Log))
 	case RoleChanged:

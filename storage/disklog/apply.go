@@ -51,6 +51,11 @@ func (o *opening) apply(p *segment.Plan) error {
 	if err := o.dropAhead(o.listed, segment.SaltOf(p.Meta.Log), newest.End); err != nil {
 		return err
 	}
+	if o.spec.GivenOnce {
+		if err := o.passOver(p); err != nil {
+			return err
+		}
+	}
 	return o.putMark(p)
 }
 
@@ -148,12 +153,9 @@ func (o *opening) log(p *segment.Plan, n Notify) *Log {
 		store: o.store, notify: n, kept: p.Replica, retain: o.spec.Retention,
 		spec: &place{
 			shard: o.spec.shardName(), dir: o.dir, log: p.Meta.Log, salt: segment.SaltOf(p.Meta.Log), nameHash: p.Meta.NameHash,
-			compress: o.spec.Compress, fsync: o.store.opts.Fsync,
+			compress: o.spec.Compress, fsync: o.spec.mode(o.store.opts.Fsync), once: o.spec.GivenOnce,
 		},
 		recovery: &RecoveryInfo{TruncatedBytes: p.TruncatedBytes, Repaired: p.Repaired, Segments: len(p.Segments), Created: o.created},
-	}
-	if o.spec.AlwaysSync {
-		l.spec.fsync = OnCommit
 	}
 	l.mark.now = *p.Mark
 	l.segs = make([]segmentMeta, len(p.Segments))
@@ -170,7 +172,7 @@ func (o *opening) log(p *segment.Plan, n Notify) *Log {
 	}
 	l.size.Store(size)
 	tail := l.last().end
-	l.nextBase = tail
+	l.nextBase, l.from, l.told = tail, tail, reserved(p.Replica.Lost, tail)
 	l.base.Store(uint64(l.segs[0].base))
 	l.durable.Store(uint64(tail))
 	l.tail.Store(uint64(tail))

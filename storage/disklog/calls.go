@@ -2,6 +2,7 @@ package disklog
 
 import (
 	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -16,6 +17,13 @@ func (l *Log) Bounds() (base, durable, tail id.Offset) {
 	// In this order base <= durable <= tail holds for what is returned even while all three move up.
 	base, durable = id.Offset(l.base.Load()), id.Offset(l.durable.Load())
 	return base, durable, id.Offset(l.tail.Load())
+}
+
+// Whole reports whether the log still has its first segment: nothing that was ever appended was removed at its head, wherever its offsets begin.
+func (l *Log) Whole() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.segs[0].id == 0
 }
 
 // Size is how many bytes the segments of the log hold, headers and footers included: what Retention.Bytes is compared with. It is cheap.
@@ -70,6 +78,25 @@ func (l *Log) accepts(base id.Offset) bool {
 // SaveGeneration makes g durable before anything that is queued after it. It writes nothing if g is saved already.
 func (l *Log) SaveGeneration(seq uint64, g id.Generation) {
 	l.enqueue(op{kind: opSave, seq: seq, replica: replicaChange{generation: &g}})
+}
+
+// Lost is how the log was shorter, when it was opened, than logs beside it say, as it is kept. The caller does not change it.
+func (l *Log) Lost() []segment.LostEnd {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.kept.Lost
+}
+
+// SaveBeginning is SaveGeneration, which makes durable with it what Lost returns from then on: at most segment.MaxLostEnds of them, and the log's
+// from now on.
+func (l *Log) SaveBeginning(seq uint64, g id.Generation, lost []segment.LostEnd) {
+	l.enqueue(op{kind: opSave, seq: seq, replica: replicaChange{generation: &g, lost: &lost}})
+}
+
+// KeepLost makes what Lost returns durable on its own, whatever else is written, and calls done from a job of the executor. A failure refuses
+// nothing but this. It is not called if the log fails or is closed before it comes to that.
+func (l *Log) KeepLost(lost []segment.LostEnd, done func(error)) {
+	l.enqueue(op{kind: opKeep, replica: replicaChange{lost: &lost}, done: done})
 }
 
 // SaveCommit makes the commit offset durable. Cuts below it are refused from then on.

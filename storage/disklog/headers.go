@@ -61,10 +61,10 @@ func (l *Log) headersOf(m *segmentMeta, from, end id.Offset, f func(*segment.Bat
 // is none. Times are the leader's clock: where that was set back, the answer is near the first such batch. Errors are those of Read.
 func (l *Log) OffsetForTime(ctx context.Context, micros uint64, end id.Offset) (id.Offset, bool, error) {
 	if slots := l.store.opts.Slots; slots != nil {
-		if err := slots.Acquire(ctx); err != nil {
+		if err := slots.Acquire(ctx, l); err != nil {
 			return 0, false, err
 		}
-		defer slots.Release()
+		defer slots.Release(l)
 	}
 	for from := id.Offset(0); ; {
 		m, ok, err := l.segmentForTime(micros, from)

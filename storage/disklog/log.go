@@ -59,6 +59,8 @@ type Log struct {
 	written uint64        // bytes appended since the log was opened
 	synced  uint64        // of them, those known to be durable
 	kept    segment.Replica
+	from    id.Offset // where appends began after the open, and how far they may be told of: see Spec.GivenOnce
+	told    id.Offset
 	retain  Retention
 	active  *active // the files for writing; nil while idle
 

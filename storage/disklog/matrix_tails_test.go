@@ -294,7 +294,10 @@ func TestOPS05_ANewerFormatIsRefusedAndNothingIsTouched(t *testing.T) {
 		"log.meta":       newer(segment.MetaName, bump(5, segment.MetaSize-4, salted)),
 		"a segment":      newer(segment.FileName(0), bump(5, segment.HeaderSize-4, segment.Sum)),
 		"the newest one": newer(segment.FileName(2), bump(5, segment.HeaderSize-4, segment.Sum)),
-		"the replica":    newer(segment.ReplicaName, bump(5, segment.ReplicaSize-4, salted)),
+		"the replica": newer(segment.ReplicaName, func(b []byte) {
+			b[5]++ // the version of one with lost ends
+			bump(5, segment.ReplicaSize-4, salted)(b)
+		}),
 		"a kind of batch": newer(segment.FileName(2), func(b []byte) {
 			h := b[segment.HeaderSize:]
 			h[28] = 9

@@ -12,6 +12,7 @@ const (
 	opAppend opKind = iota + 1
 	// The others are done alone.
 	opSave
+	opKeep
 	opTruncate
 	opReset
 	opSeal
@@ -27,7 +28,8 @@ type op struct {
 	size    int64          // of an append, as stored
 	sum     uint32         // of the segment up to the end of the append, once it is written
 	offset  id.Offset      // of a cut
-	replica replicaChange  // of a save
+	replica replicaChange  // of a save, or of a keep
+	done    func(error)    // of a keep
 }
 
 // completion is the answer to an op that waits for its turn.

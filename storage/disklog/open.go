@@ -87,7 +87,7 @@ func (o *opening) plan() (*segment.Plan, error) {
 		Shard: o.dir, Entries: entries,
 		Open: func(name string) (segment.Reader, error) { return s.fs.Open(join(o.dir, name), false) },
 		Log:  o.spec.Log, MustExist: o.spec.MustExist, NameHash: o.spec.nameHash(), Incarnation: o.spec.Incarnation, Kind: o.spec.Kind,
-		Verify: s.opts.Verify, Spacing: int64(s.opts.IndexSpacing), Progress: o.progress,
+		Base: o.spec.Base, Verify: s.opts.Verify, Spacing: int64(s.opts.IndexSpacing), Progress: o.progress,
 	})
 }
 

@@ -26,10 +26,10 @@ func (l *Log) Read(ctx context.Context, from, end id.Offset, maxBatches, maxByte
 		return dst, err
 	}
 	if slots := l.store.opts.Slots; slots != nil {
-		if err := slots.Acquire(ctx); err != nil {
+		if err := slots.Acquire(ctx, l); err != nil {
 			return dst, err
 		}
-		defer slots.Release()
+		defer slots.Release(l)
 	}
 	return l.read(ctx, from, end, maxBatches, maxBytes, dst)
 }

@@ -16,6 +16,7 @@ type place struct {
 	nameHash uint64
 	compress bool
 	fsync    FsyncMode
+	once     bool // see Spec.GivenOnce
 }
 
 // segmentMeta is what a log keeps in memory of each of its segments.

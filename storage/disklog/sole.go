@@ -37,6 +37,8 @@ func (l *Log) perform(o *op) {
 		}
 	case opSave:
 		l.answer(o.seq, l.save(o.replica))
+	case opKeep:
+		o.done(l.save(o.replica))
 	case opTruncate:
 		l.answer(o.seq, l.truncate(o.offset))
 	case opReset:
@@ -46,7 +48,7 @@ func (l *Log) perform(o *op) {
 	case opIdle:
 		l.rest()
 	case opClose:
-		l.finish(l.rest())
+		l.finish(l.leave())
 	}
 }
 
@@ -103,6 +105,7 @@ func (l *Log) rollUsed() error {
 type replicaChange struct {
 	generation *id.Generation
 	commit     *id.Offset
+	lost       *[]segment.LostEnd
 }
 
 // save makes a change of the replica file durable.
@@ -117,7 +120,10 @@ func (l *Log) save(c replicaChange) error {
 	if c.commit != nil {
 		next.Commit = *c.commit
 	}
-	if failed != nil || next == now {
+	if c.lost != nil {
+		next.Lost = *c.lost
+	}
+	if failed != nil || next.Equal(&now) {
 		return failed
 	}
 	bySync, err := writeSmall(l.store.fs, l.spec.dir, segment.ReplicaName, segment.AppendReplica(nil, l.spec.salt, &next))

@@ -33,6 +33,11 @@ type Spec struct {
 	// MustExist says that the log was made and told of before, by somebody who did not keep its id: one that is not there is a *MissingError,
 	// as with Log, and never made anew. Say it only of a log that was open once: the making of one may have been cut short by a crash.
 	MustExist bool
+	// Base is where the log begins if it is made.
+	Base id.Offset
+	// GivenOnce is for a log whose offsets clients keep and compare with: one that anybody may have been told of is never given again, even if
+	// its record was lost. Where the mode may lose records, a log that was not closed in order goes on behind offsets that nobody was told of.
+	GivenOnce bool
 	Retention Retention
 	// AlwaysSync acknowledges appends when they are on the device, whatever the store's mode: for a log that others rely on, which may be on the
 	// device before it.

@@ -54,6 +54,10 @@ func (l *Log) write(ops []op) {
 		l.refuse(ops[0].seq, failed)
 		return
 	}
+	if err := l.mayTell(ops); err != nil {
+		l.refuse(ops[0].seq, err)
+		return
+	}
 	e := l.store.encoder(a.file, l.spec.salt, &from)
 	done, err := e.all(ops)
 	l.store.release(e)

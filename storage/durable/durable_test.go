@@ -19,8 +19,10 @@ type shelf struct {
 	mu      sync.Mutex
 	batches []*batch.Batch
 	base    id.Offset
+	trimmed bool
 	reads   int
 	fails   error
+	lost    struct{ from, to id.Offset } // who was told of all below one after from, up to to, is not to go on there
 }
 
 func (s *shelf) Bounds() (base, durable, tail id.Offset) {
@@ -69,10 +71,24 @@ func (s *shelf) OffsetForTime(_ context.Context, micros uint64, end id.Offset) (
 	return 0, false, s.fails
 }
 
+func (s *shelf) Whole() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.trimmed
+}
+
+func (s *shelf) PassedOver(o id.Offset) (id.Offset, bool) {
+	if s.lost.from < o && o <= s.lost.to {
+		return s.lost.to + 1, true
+	}
+	return o, false
+}
+
 // trim removes what lies below base.
 func (s *shelf) trim(base id.Offset) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.trimmed = true
 	for len(s.batches) > 0 && s.batches[0].End() <= base {
 		s.batches = s.batches[1:]
 	}
@@ -396,4 +412,45 @@ func TestReadersJoinUnderConstantPublishing(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// A reader that was told of what is lost begins anew behind it, and never goes on where others follow in its place.
+func TestAReaderThatWasToldOfWhatIsLostDoesNotGoOn(t *testing.T) {
+	p := newPile(storage.DropNew, 8, records(0, 10))
+	p.disk.lost.from, p.disk.lost.to = 4, 7
+	for at := range id.Offset(11) {
+		c, err := p.Register(storage.CursorOptions{Start: storage.StartOffset, Offset: at, Capacity: 8, Ring: func() {}})
+		var old *storage.TooOldError
+		if lost := at > 4 && at <= 7; lost != errors.As(err, &old) || lost && old.Oldest != 8 || !lost && err != nil {
+			t.Errorf("from %d: %v", at, err)
+		}
+		if err == nil {
+			c.Release()
+		}
+	}
+}
+
+// From 0 is from the beginning, wherever a log's offsets begin, as long as nothing of it was removed; no other place below them is one.
+func TestFromZeroIsFromTheBeginningOfALogThatIsWhole(t *testing.T) {
+	p := newPile(storage.DropNew, 8, records(1000, 10))
+	p.disk.base = 1000
+	from := func(at id.Offset) (id.Offset, error) {
+		c, err := p.Register(storage.CursorOptions{Start: storage.StartOffset, Offset: at, Capacity: 8, Ring: func() {}})
+		if err != nil {
+			return 0, err
+		}
+		defer c.Release()
+		return c.(*cursor).joined.Start, nil
+	}
+	if at, err := from(0); err != nil || at != 1000 {
+		t.Errorf("from 0 begins at %d: %v", at, err)
+	}
+	var old *storage.TooOldError
+	if _, err := from(7); !errors.As(err, &old) {
+		t.Errorf("a place of another log, below it: %v", err)
+	}
+	p.disk.trim(1005)
+	if _, err := from(0); !errors.As(err, &old) {
+		t.Errorf("from 0 when something was removed: %v", err)
+	}
 }

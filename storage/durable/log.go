@@ -31,6 +31,11 @@ type Disk interface {
 	Read(ctx context.Context, from, end id.Offset, maxBatches, maxBytes int, dst []*batch.Batch) ([]*batch.Batch, error)
 	// OffsetForTime is that of storage.History, below end.
 	OffsetForTime(ctx context.Context, micros uint64, end id.Offset) (id.Offset, bool, error)
+	// Whole reports whether nothing that was ever appended was removed at the head.
+	Whole() bool
+	// PassedOver reports whether a reader that was told of all below an offset was told of what is lost, so that it must not go on there; next is
+	// behind that.
+	PassedOver(o id.Offset) (next id.Offset, yes bool)
 }
 
 var _ Disk = (*disklog.Log)(nil)
@@ -96,8 +101,15 @@ func (l *Log) Register(o storage.CursorOptions) (storage.Cursor, error) {
 	case storage.StartEarliest:
 		from = oldest
 	case storage.StartOffset:
+		if o.Offset == 0 && l.disk.Whole() { // from the beginning, and the log has it, wherever its offsets begin
+			from = oldest
+			break
+		}
 		if o.Offset < oldest {
 			return nil, &storage.TooOldError{Requested: o.Offset, Oldest: oldest}
+		}
+		if next, yes := l.disk.PassedOver(o.Offset); yes {
+			return nil, &storage.TooOldError{Requested: o.Offset, Oldest: next}
 		}
 		if o.Offset > end {
 			return nil, &storage.InFutureError{Requested: o.Offset, Tail: end}

@@ -27,6 +27,9 @@ func (r *repair) empty() error {
 		return nil // a start opens it; there is nothing to decide
 	}
 	base = max(base, r.o.Base)
+	if r.place.kind == segment.Cache { // clients hold versions of the lost one: it begins where a new one does, see disklog.Spec
+		base = max(base, id.Offset(r.o.NowMicros))
+	}
 	r.out.Base, r.out.End = uint64(base), uint64(base)
 	if there {
 		r.step("set %s aside, whole", r.place.dir)

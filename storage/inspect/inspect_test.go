@@ -58,6 +58,26 @@ func TestWhatAStartRepairsIsTold(t *testing.T) {
 	}
 }
 
+func TestLostEndsAreTold(t *testing.T) {
+	k := newKit(t, segment.Stream)
+	k.file(segment.ReplicaName, segment.AppendReplica(nil, k.salt, &segment.Replica{Generation: 4, Lost: []segment.LostEnd{{End: 12, Cursors: 60, DeadLetters: 1<<64 - 1}}}))
+	r, err := Inspect(k.disk, Options{Dir: k.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text, js bytes.Buffer
+	if err := errors.Join(r.WriteText(&text), r.WriteJSON(&js)); err != nil {
+		t.Fatal(err)
+	}
+	var again Report
+	if err := json.Unmarshal(js.Bytes(), &again); err != nil || len(again.Logs[0].Lost) != 1 {
+		t.Fatalf("the JSON reads back as %+v, %v", again, err)
+	}
+	if x := again.Logs[0].Lost[0]; x.End != 12 || x.Cursors == nil || *x.Cursors != 60 || x.DeadLetters != nil || !strings.Contains(text.String(), "ended at offset 12 once") {
+		t.Fatalf("%+v\n%s", x, &text)
+	}
+}
+
 func TestIndexesThatWereNotReadAreNotCalledGood(t *testing.T) {
 	k := newKit(t, segment.Stream)
 	for verify, want := range map[segment.Verify]string{segment.VerifyFull: "rebuild", segment.VerifyLazy: "unread"} {

@@ -2,9 +2,11 @@ package inspect
 
 import (
 	"errors"
+	"math"
 
 	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/storage/vfs"
+	"github.com/felixd/felixd/wire/id"
 )
 
 // Verdict is what a start would do with a log.
@@ -40,8 +42,9 @@ type Log struct {
 	Bytes       int64     `json:"bytes"`     // of segments, as they stay
 	Generation  uint64    `json:"generation"`
 	Commit      uint64    `json:"commit"`
-	Mark        *Mark     `json:"mark,omitempty"` // nil: there is none that can be used
-	Segments    []Segment `json:"segments"`       // up to a damage
+	Lost        []LostEnd `json:"lost_ends,omitempty"` // of a stream
+	Mark        *Mark     `json:"mark,omitempty"`      // nil: there is none that can be used
+	Segments    []Segment `json:"segments"`            // up to a damage
 	Warnings    []string  `json:"warnings,omitempty"`
 	// Snapshots are those of a log that a start opens or repairs, by name. None is needed to open the log.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
@@ -63,6 +66,29 @@ type Mark struct {
 	Synced  int64  `json:"synced"`
 	Oldest  uint64 `json:"oldest"`
 	Reset   bool   `json:"reset"`
+}
+
+// LostEnd is where a stream's log ended when it was opened, and its groups knew of more. What their two logs say of the offsets from there on is
+// not believed if it stands before the offsets here; nil: whatever stands there. Of a cache: offsets from End up to Cursors may have been told of
+// without being here, and are not given again.
+type LostEnd struct {
+	End         uint64  `json:"end"`
+	Cursors     *uint64 `json:"cursors"`
+	DeadLetters *uint64 `json:"dead_letters"`
+}
+
+func lostEnds(list []segment.LostEnd) (out []LostEnd) {
+	known := func(o id.Offset) *uint64 {
+		if o == math.MaxUint64 {
+			return nil
+		}
+		v := uint64(o)
+		return &v
+	}
+	for _, l := range list {
+		out = append(out, LostEnd{uint64(l.End), known(l.Cursors), known(l.DeadLetters)})
+	}
+	return out
 }
 
 // Segment is one file of a log.
@@ -109,6 +135,9 @@ func describe(p *place, plan *segment.Plan, err error, verify segment.Verify) Lo
 	}
 	if plan.Meta != nil {
 		l.LogID = plan.Meta.Log.String()
+	}
+	if p.kind == segment.Stream {
+		l.Lost = lostEnds(plan.Replica.Lost)
 	}
 	if m := plan.Mark; m != nil {
 		l.Mark = &Mark{m.Segment, m.Synced, m.Oldest, m.Reset}

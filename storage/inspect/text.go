@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/felixd/felixd/storage/segment"
 )
 
 func hex16(v uint64) string { return fmt.Sprintf("%016x", v) }
@@ -77,6 +79,13 @@ func (l *Log) text(b *strings.Builder) {
 		fmt.Fprintf(b, "  synced up to byte %d of segment %d, first segment %d\n", m.Synced, m.Segment, m.Oldest)
 	} else {
 		b.WriteString("  no durable mark that can be used\n")
+	}
+	for _, x := range l.Lost {
+		if l.Kind == segment.Cache.String() && x.Cursors != nil {
+			fmt.Fprintf(b, "  offsets from %d up to %d may have been told of without being here: they are not given again\n", x.End, *x.Cursors)
+			continue
+		}
+		fmt.Fprintf(b, "  ended at offset %d once, and groups knew of more; what they had noted until then counts for nothing from there on\n", x.End)
 	}
 	for _, s := range l.Segments {
 		state := "open"

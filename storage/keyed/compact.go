@@ -37,6 +37,7 @@ type Compaction struct {
 	ended  bool
 
 	cut    id.Offset
+	until  id.Offset // nothing is looked at before the fold has come here
 	round  int
 	cursor Cursor
 	found  int // entries below the cut in this round
@@ -45,7 +46,15 @@ type Compaction struct {
 	places []Place     // asked for by ReadValues
 	ready  []moved     // values that came and are not appended yet
 	asked  AppendMoved // what Moved is awaited for
+	before chosen      // what todo, places and ready were before asked was made of them
 	result Result
+}
+
+// chosen is what is to be copied, in the order in which it is.
+type chosen struct {
+	todo   []candidate
+	places []Place
+	ready  []moved
 }
 
 type candidate struct{ from, to int } // of keys
@@ -83,7 +92,8 @@ func (c *Compaction) Next(in Input, turn Turn) Effect {
 		return c.finish()
 	}
 	if _, ok := in.(Stale); ok && c.awaits == "Moved" {
-		return c.advance(turn)
+		c.todo, c.places, c.ready = c.before.todo, c.before.places, c.before.ready
+		return c.ask(Pause{}, "Resume") // or who is never at the tail would be asked for ever, in one turn
 	}
 	if got := nameOf(in); got != c.awaits {
 		panic(fmt.Sprintf("keyed: a compaction got %s instead of %s", got, c.awaits))
@@ -92,7 +102,7 @@ func (c *Compaction) Next(in Input, turn Turn) Effect {
 	case nil:
 		return c.ask(SealLog{}, "Sealed")
 	case Sealed:
-		c.cut = in.Cut
+		c.cut, c.until = in.Cut, in.Cut
 		c.round = 1
 	case Values:
 		c.take(in)
@@ -143,7 +153,7 @@ func (c *Compaction) ask(e Effect, awaits string) Effect {
 func (c *Compaction) finish() Effect {
 	c.ended = true
 	c.result.Left = c.found
-	c.keys, c.todo, c.places, c.ready, c.asked = nil, nil, nil, nil, AppendMoved{}
+	c.keys, c.todo, c.places, c.ready, c.asked, c.before = nil, nil, nil, nil, AppendMoved{}, chosen{}
 	return Finished{Result: c.result}
 }
 
@@ -160,8 +170,8 @@ func (c *Compaction) take(in Values) {
 
 // advance finds the next thing to do in this round or the next.
 func (c *Compaction) advance(turn Turn) Effect {
-	if c.index.AsOf() < c.cut {
-		return c.ask(Pause{Until: c.cut}, "Resume")
+	if c.index.AsOf() < c.until {
+		return c.ask(Pause{Until: c.until}, "Resume")
 	}
 	for looked := 0; ; {
 		if e := c.copyValues(turn); e != nil {
@@ -171,7 +181,7 @@ func (c *Compaction) advance(turn Turn) Effect {
 			return e
 		}
 		if c.cursor.Done() {
-			if e := c.endRound(); e != nil {
+			if e := c.endRound(turn); e != nil {
 				return e
 			}
 		}
@@ -183,8 +193,9 @@ func (c *Compaction) advance(turn Turn) Effect {
 	}
 }
 
-// endRound decides what follows a look at the whole index; nil: another one.
-func (c *Compaction) endRound() Effect {
+// endRound decides what follows a look at the whole index. Another one comes once what is claimed by now is folded: an entry that was left alone
+// because it was about to change has changed then.
+func (c *Compaction) endRound(turn Turn) Effect {
 	switch {
 	case c.found == 0:
 		return c.ask(FlushLog{Through: c.index.AsOf()}, "Flushed")
@@ -193,6 +204,9 @@ func (c *Compaction) endRound() Effect {
 	}
 	c.round++
 	c.cursor, c.found = 0, 0
+	if c.until = turn.Tail; c.index.AsOf() < c.until {
+		return c.ask(Pause{Until: c.until}, "Resume")
+	}
 	return nil
 }
 
@@ -218,6 +232,7 @@ func (c *Compaction) look() {
 func (c *Compaction) copyEntries(turn Turn) Effect {
 	var out region
 	var wanted int
+	c.before = c.chosen()
 	c.index.mu.RLock()
 	defer c.index.mu.RUnlock()
 	for len(c.todo) > 0 {
@@ -255,6 +270,7 @@ func (c *Compaction) copyEntries(turn Turn) Effect {
 // copyValues makes a batch of values that were read, of the entries that are still what they were then. nil: there are none left.
 func (c *Compaction) copyValues(turn Turn) Effect {
 	var out region
+	c.before = c.chosen()
 	c.index.mu.RLock()
 	defer c.index.mu.RUnlock()
 	for len(c.ready) > 0 {
@@ -278,6 +294,8 @@ func (c *Compaction) copyValues(turn Turn) Effect {
 	}
 	return c.append(&out, turn.Tail)
 }
+
+func (c *Compaction) chosen() chosen { return chosen{c.todo, c.places, c.ready} }
 
 func (c *Compaction) append(r *region, at id.Offset) Effect {
 	c.asked = AppendMoved{Base: at, Count: r.count, Body: r.body}

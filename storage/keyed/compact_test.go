@@ -191,8 +191,76 @@ func TestACopyIsClaimedWhereItWasChosenOrNotAtAll(t *testing.T) {
 	for _, key := range []string{"key-00000", "key-00001", "key-00002"} {
 		apply(t, f, batchOf(f.Next(), Change{Kind: Delete, Key: []byte(key)}))
 	}
-	if next, ok := c.Next(Stale{}, turnOf(f)).(FlushLog); !ok || next.Through != f.Next() {
+	if next, ok := c.Next(Stale{}, turnOf(f)).(Pause); !ok {
+		t.Fatalf("%#v, and others are to have a turn", next)
+	}
+	if next, ok := c.Next(Resume{}, turnOf(f)).(FlushLog); !ok || next.Through != f.Next() {
 		t.Fatalf("%#v, and nothing is left to copy", next)
+	}
+}
+
+// Copies that were not appended are asked for again, in the same round: values that were read, and entries that are in memory.
+func TestCopiesThatWereNotAppendedAreAskedForAgain(t *testing.T) {
+	for _, inline := range []int{-1, 100} {
+		f := folded(t, 7, inline)
+		c := NewCompaction(f.Index(), CompactionOptions{Encode: encodeMoved, Records: 3, Rounds: 2})
+		c.Next(nil, turnOf(f))
+		e := c.Next(Sealed{Cut: f.Next()}, turnOf(f))
+		for late := false; ; late = !late {
+			switch x := e.(type) {
+			case Pause:
+				e = c.Next(Resume{}, turnOf(f))
+				late = !late
+				continue
+			case ReadValues:
+				list := make([][]byte, len(x.Places))
+				for i := range list {
+					list[i] = []byte("value")
+				}
+				e = c.Next(Values{List: list}, turnOf(f))
+				late = !late
+				continue
+			case AppendMoved:
+				if !late {
+					e = c.Next(Stale{}, turnOf(f))
+					continue
+				}
+				apply(t, f, &batch.Batch{Base: x.Base, Count: x.Count, Kind: batch.Records, Body: x.Body})
+				e = c.Next(Moved{}, turnOf(f))
+				continue
+			case FlushLog:
+			default:
+				t.Fatalf("inline %d: %#v", inline, e)
+			}
+			break
+		}
+		if c.round != 2 || c.result.Moved != 7 {
+			t.Fatalf("inline %d: %d copies, in round %d", inline, c.result.Moved, c.round)
+		}
+	}
+}
+
+// A key that is about to change is looked at again when it has: the next round waits for what is claimed, however often it is told to go on.
+func TestTheNextRoundBeginsWhenWhatIsClaimedIsFolded(t *testing.T) {
+	f := folded(t, 10, 0)
+	c := NewCompaction(f.Index(), CompactionOptions{Encode: encodeMoved, Rounds: 2})
+	staged := func(key []byte) bool { return strings.HasSuffix(string(key), "7") }
+	tail := f.Next()
+	c.Next(nil, turnOf(f))
+	copies := c.Next(Sealed{Cut: tail}, Turn{Tail: tail + 1, Staged: staged}).(AppendMoved) // behind a delete of that key, which is claimed
+	apply(t, f, batchOf(tail, put("key-other", "v")))                                       // and of which nothing came
+	apply(t, f, &batch.Batch{Base: copies.Base, Count: copies.Count, Kind: batch.Records, Body: copies.Body})
+	later := Turn{Tail: f.Next() + 1, Staged: staged}
+	e := c.Next(Moved{}, later)
+	for range 3 {
+		if p, ok := e.(Pause); !ok || p.Until != later.Tail {
+			t.Fatalf("%#v, and a change at %s is not folded", e, f.Next())
+		}
+		e = c.Next(Resume{}, later)
+	}
+	apply(t, f, batchOf(f.Next(), put("key-00007", "v")))
+	if e := c.Next(Resume{}, turnOf(f)); e != (FlushLog{Through: f.Next()}) {
+		t.Fatalf("%#v", e)
 	}
 }
 

@@ -55,7 +55,7 @@ type (
 	}
 	// Moved answers AppendMoved: the batch is folded, which it is once it is as durable as what clients are told is.
 	Moved struct{}
-	// Stale answers AppendMoved: something else was claimed first, and nothing was appended.
+	// Stale answers AppendMoved: something else was claimed first, and nothing was appended. What was to be is asked for again in another turn.
 	Stale struct{}
 
 	// FlushLog asks to make everything below Through durable, whatever mode the log is in, and committed if the shard is replicated by quorum.
@@ -80,8 +80,8 @@ type (
 type Turn struct {
 	// Tail is the offset that is claimed next.
 	Tail id.Offset
-	// Staged reports whether a change of a key has been claimed and is not folded yet: such a key is left for the next round. It must not
-	// call the index, and does not keep the key.
+	// Staged reports whether a change of a key has been claimed and is not folded yet: such a key is left for the next round, which begins when
+	// that is folded. It must not call the index, and does not keep the key.
 	Staged func(key []byte) bool
 }
 

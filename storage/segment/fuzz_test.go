@@ -124,7 +124,7 @@ func FuzzMark(f *testing.F) {
 
 func FuzzReplica(f *testing.F) {
 	salt := fuzzSalt(f)
-	roundTrip(f, "replica", fitEnd(ReplicaSize, salt), func(b []byte) ([]byte, error) {
+	roundTrip(f, "replica", func(b []byte) { fitEnd(max(len(b), ReplicaSize), salt)(b) }, func(b []byte) ([]byte, error) {
 		r, err := DecodeReplica(b, salt)
 		return AppendReplica(nil, salt, &r), err
 	})

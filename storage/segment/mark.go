@@ -86,14 +86,23 @@ func whole(b []byte, size int, magic uint32, kind Kind, salt Salt) error {
 	if len(b) != size {
 		return &CorruptionError{Kind: kind, Expected: uint64(size), Found: uint64(len(b)), Why: "the file has another length"}
 	}
-	if m := be.Uint32(b); m != magic {
-		return &CorruptionError{Kind: kind, Why: "it does not begin with its magic number"}
-	}
-	if want, found := be.Uint32(b[size-4:]), salt.over(b[:size-4]); want != found {
-		return &CorruptionError{Kind: kind, Expected: uint64(want), Found: uint64(found), Why: "its checksum does not fit, or it is of another log"}
+	if err := sound(b, magic, kind, salt); err != nil {
+		return err
 	}
 	if v := be.Uint16(b[4:]); v != Version {
 		return &VersionError{What: "version", Found: v, Known: Version}
+	}
+	return nil
+}
+
+// sound checks magic and checksum of a small file.
+func sound(b []byte, magic uint32, kind Kind, salt Salt) error {
+	if m := be.Uint32(b); m != magic {
+		return &CorruptionError{Kind: kind, Why: "it does not begin with its magic number"}
+	}
+	size := len(b)
+	if want, found := be.Uint32(b[size-4:]), salt.over(b[:size-4]); want != found {
+		return &CorruptionError{Kind: kind, Expected: uint64(want), Found: uint64(found), Why: "its checksum does not fit, or it is of another log"}
 	}
 	return nil
 }

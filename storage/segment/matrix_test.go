@@ -203,6 +203,9 @@ func matrixM() []row {
 	replicaFile := func(s *scene) {
 		store(s.t, s.disk, ReplicaName, AppendReplica(nil, s.salt, &Replica{Generation: 4, Commit: 6}))
 	}
+	lostEnds := func(s *scene) {
+		store(s.t, s.disk, ReplicaName, AppendReplica(nil, s.salt, &Replica{Generation: 4, Lost: []LostEnd{{2, 9, 9}, {3, 12, 9}}}))
+	}
 	return []row{
 		{"M1 no mark", (*scene).noMark, 0, 0, nil},
 		{"M2 a torn mark", damaged(MarkName, half), 0, 0, nil},
@@ -215,6 +218,9 @@ func matrixM() []row {
 		{"M6 a mark behind the data", func(s *scene) { s.markBack(2, s.at[1]) }, 0, 0, nil},
 		{"M7 a replica file with a bad checksum", both(replicaFile, damaged(ReplicaName, bit)), ReplicaDamaged, ReplicaDamaged, nil},
 		{"M7 a replica file that is cut", both(replicaFile, damaged(ReplicaName, half)), ReplicaDamaged, ReplicaDamaged, nil},
+		{"M7 a replica file with lost ends", lostEnds, 0, 0, nil},
+		{"M7 a replica file with lost ends and a bad checksum", both(lostEnds, damaged(ReplicaName, bit)), ReplicaDamaged, ReplicaDamaged, nil},
+		{"M7 a replica file whose lost ends are cut off", both(lostEnds, damaged(ReplicaName, func(b []byte) []byte { return b[:len(b)-LostEndSize] })), ReplicaDamaged, ReplicaDamaged, nil},
 		{"M10 a temporary file is left", func(s *scene) { store(s.t, s.disk, ReplicaName+TempSuffix, []byte("half")) }, 0, 0, nil},
 		{"M12 a snapshot that is damaged is no business of the plan", func(s *scene) { store(s.t, s.disk, SnapshotName("producers"), []byte("junk")) }, 0, 0, nil},
 		{"log.meta is damaged", damaged(MetaName, bit), MetaDamaged, MetaDamaged, nil},

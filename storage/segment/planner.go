@@ -121,7 +121,7 @@ func (p *planner) promises() error {
 	if !there {
 		return nil
 	}
-	b, err := p.whole(e, ReplicaSize)
+	b, err := p.whole(e, ReplicaSize+MaxLostEnds*LostEndSize)
 	if err != nil {
 		return err
 	}

@@ -190,8 +190,13 @@ func replicaVector(t *testing.T, v *fileVector, salt Salt, data []byte) (want, g
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Replica{Generation: id.Generation(v.u64(t, "generation")), Commit: id.Offset(v.u64(t, "commit")), Held: v.Fields["held"] == true}, r,
-		AppendReplica(nil, salt, &r)
+	w := Replica{Generation: id.Generation(v.u64(t, "generation")), Commit: id.Offset(v.u64(t, "commit")), Held: v.Fields["held"] == true}
+	lost, _ := v.Fields["lost"].(string)
+	for _, entry := range strings.FieldsFunc(lost, func(r rune) bool { return r == ';' }) {
+		f := strings.Split(entry, ",")
+		w.Lost = append(w.Lost, LostEnd{id.Offset(number(t, f[0])), id.Offset(number(t, f[1])), id.Offset(number(t, f[2]))})
+	}
+	return w, r, AppendReplica(nil, salt, &r)
 }
 
 func metaVector(t *testing.T, v *fileVector, salt Salt, data []byte) (want, got any, again []byte) {

@@ -70,8 +70,9 @@ def mark(segment, synced, oldest, base, flags=0, total=0):
     return summed(struct.pack(">IHHQQQQI", 0x464C534D, 1, flags, segment, synced, oldest, base, total))
 
 
-def replica(generation, commit, flags=0):
-    return summed(struct.pack(">IHHQQI", 0x464C5253, 1, flags, generation, commit, 0))
+def replica(generation, commit, flags=0, lost=()):
+    head = struct.pack(">IHHQQI", 0x464C5253, 2 if lost else 1, flags, generation, commit, len(lost))
+    return summed(head + b"".join(struct.pack(">QQQ", *e) for e in lost))
 
 
 def meta(kind, incarnation, generation, name_hash, created):
@@ -131,6 +132,8 @@ def files():
     yield file("mark of a reset", "mark", mark(9, 64, 9, 1000, 1), segment=9, synced=64, oldest=9, base=1000, reset=True, sum=0, summed=False)
     yield file("replica", "replica", replica(7, 100), generation=7, commit=100, held=False)
     yield file("replica that holds", "replica", replica(M64, M64, 1), generation=M64, commit=M64, held=True)
+    yield file("replica of a log that was shorter", "replica", replica(7, 0, lost=[(5, 60, 9), (M64 - 1, M64, M64)]), generation=7, commit=0, held=False,
+               lost=f"5,60,9;{M64 - 1},{M64},{M64}")
     yield file("log.meta", "meta", meta(1, 0xABC, 4, NAME_HASH, 5), kind=1, incarnation=0xABC, generation=4, name_hash=NAME_HASH, created=5)
     yield file("index", "index", index(3, 1, [(1, 64, 9), (5, 8192, 10)]), segment=3, base=1, entries="1,64,9;5,8192,10")
     yield file("index without entries", "index", index(3, 1, []), segment=3, base=1, entries="")
