@@ -361,6 +361,7 @@ func (r *running) opening(t *testing.T) bool {
 	return true
 }
 
+// mission 394: while it recovers.
 func TestADaemonIsReadyWhenItsLogsAreOpenAndTellsHowFarItIs(t *testing.T) {
 	t.Parallel()
 	r, file, ready := heldUp(t)
@@ -369,6 +370,9 @@ func TestADaemonIsReadyWhenItsLogsAreOpenAndTellsHowFarItIs(t *testing.T) {
 	}
 	if code, body := r.get(t, ready); code != http.StatusServiceUnavailable || !strings.Contains(body, "starting") {
 		t.Errorf("while a log is being opened /ready is %d %q", code, body)
+	}
+	if code, body := r.get(t, strings.TrimSuffix(ready, "/ready")+"/live"); code != http.StatusOK || strings.TrimSpace(body) != "ok" {
+		t.Errorf("while a log is being opened /live is %d %q", code, body)
 	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)

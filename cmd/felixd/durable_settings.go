@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/shardactor"
+	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/storage/disklog"
 )
 
@@ -61,7 +62,7 @@ func (o durableOptions) root(dataDir string) string {
 
 // Bounds of settings. A segment holds its own header and footer many times over, and with more than a terabyte one would be read for
 // hours; the bounds of a retention are those of a stream's own. An index hands out its memory by the mebibyte, and keeps no value inline that is
-// longer than cacheInlineMax.
+// longer than cacheInlineMax. The least that groups share is a quarter of a thousand records for each tenant.
 const (
 	segmentBytesMin, segmentBytesMax = 4 << 10, 1 << 40
 	indexSpacingMin, indexSpacingMax = 64, 1 << 30
@@ -71,6 +72,7 @@ const (
 	cacheIndexMin, cacheIndexMax     = 1 << 20, 1 << 40
 	cacheInlineMax                   = 64 << 10
 	compactionRateMax                = 1 << 40
+	groupClaimMin, groupClaimMax     = 256 << 10, 1 << 40
 )
 
 // durableSettings lists what can be set about durable streams and caches, in the order of the help.
@@ -95,8 +97,8 @@ func durableSettings() []*setting {
 			return err
 		}},
 		{flag: "durable-quarantine-damaged", unit: "bool", variable: "FELIX_DURABLE_QUARANTINE_DAMAGED", value: fmt.Sprint(d.QuarantineDamaged), help: "start although a log is damaged, and refuse its shard alone", parse: boolean(func(c *Config) *bool { return &c.Durable.QuarantineDamaged })},
-		{flag: "durable-retention-bytes", unit: "bytes", variable: "FELIX_DURABLE_RETENTION_BYTES", help: "size of a log beyond which its oldest files are removed; empty keeps all; a stream's own bound wins", parse: unless(int64s(func(c *Config) *int64 { return &c.Durable.RetentionBytes }, 1, retentionBytesMax))},
-		{flag: "durable-retention-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_SECONDS", help: "age at which a file is removed, when its newest record has it; empty keeps all; a stream's own bound wins", parse: unless(seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionAge }, 1, retentionSecondsMax))},
+		{flag: "durable-retention-bytes", unit: "bytes", variable: "FELIX_DURABLE_RETENTION_BYTES", help: "size of a stream's log beyond which its oldest files are removed; empty keeps all; a stream's own bound wins; caches, counters and groups keep what they hold", parse: unless(int64s(func(c *Config) *int64 { return &c.Durable.RetentionBytes }, 1, retentionBytesMax))},
+		{flag: "durable-retention-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_SECONDS", help: "age at which a file of a stream is removed, when its newest record has it; empty keeps all; a stream's own bound wins; caches, counters and groups keep what they hold", parse: unless(seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionAge }, 1, retentionSecondsMax))},
 		{flag: "durable-retention-interval-seconds", unit: "s", variable: "FELIX_DURABLE_RETENTION_INTERVAL_SECONDS", value: secs(d.RetentionInterval), help: "time between two looks for what retention removes", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.RetentionInterval }, 1, daySeconds)},
 		{flag: "durable-deleted-keep-seconds", unit: "s", variable: "FELIX_DURABLE_DELETED_KEEP_SECONDS", value: secs(d.DeletedKeep), help: "time that the log of a deleted stream or cache is kept aside before its room is given back", parse: seconds(func(c *Config) *time.Duration { return &c.Durable.DeletedKeep }, 0, retentionSecondsMax)},
 		{flag: "cache-index-bytes", unit: "bytes", variable: "FELIX_CACHE_INDEX_BYTES", value: fmt.Sprint(d.CacheIndexBytes), help: "memory for keys and short values of caches that are kept in logs, and for counters, whole node; beyond it what is new is refused, and nothing is evicted", parse: int64s(func(c *Config) *int64 { return &c.Durable.CacheIndexBytes }, cacheIndexMin, cacheIndexMax)},
@@ -107,6 +109,12 @@ func durableSettings() []*setting {
 		{flag: "group-max-visibility-ms", unit: "ms", variable: "FELIX_GROUP_MAX_VISIBILITY_MS", value: ms(d.Groups.Options.MaxVisibility), help: "the most that a poll, an extend or a delay may ask for; not below --group-visibility-timeout-ms", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.MaxVisibility }, 1)},
 		{flag: "group-max-wait-ms", unit: "ms", variable: "FELIX_GROUP_MAX_WAIT_MS", value: ms(d.Groups.Options.MaxWait), help: "the most that a poll waits for records", parse: millis(func(c *Config) *time.Duration { return &c.Durable.Groups.Options.MaxWait }, 0)},
 		{flag: "group-max-in-flight", unit: "n", variable: "FELIX_GROUP_MAX_IN_FLIGHT", value: fmt.Sprint(d.Groups.Options.MaxInFlight), help: "records of one group and shard that may be claimed or delayed; at it polls get nothing", parse: count(func(c *Config) *int { return &c.Durable.Groups.Options.MaxInFlight }, 1, 1<<20)},
+		{flag: "group-claim-bytes", unit: "bytes", variable: "FELIX_GROUP_CLAIM_BYTES", value: fmt.Sprint(d.Groups.Claims.Node), help: "memory for the records that all groups have in flight, 256 bytes each, whole node; a group hands out more as others settle, and always has its first 16", parse: func(v string, c *Config) error {
+			n := c.Durable.Groups.Claims.Node
+			err := int64s(func(*Config) *int64 { return &n }, groupClaimMin, groupClaimMax)(v, c)
+			c.Durable.Groups.Claims = groupcore.ClaimsOf(n)
+			return err
+		}},
 		{flag: "group-max-attempts", unit: "n", variable: "FELIX_GROUP_MAX_ATTEMPTS", value: fmt.Sprint(d.Groups.Options.MaxAttempts), help: "failures after which a record becomes a dead letter; 0 is never", parse: func(v string, c *Config) error {
 			var n int
 			err := count(func(*Config) *int { return &n }, 0, 1<<20)(v, c)

@@ -28,13 +28,16 @@ func (c Config) memoryBudgets() []memoryBudget {
 		{"answers that clients do not read", int64(l.AnswerBytes), "FELIX_ANSWER_MEMORY_BYTES", "felix_answer_budget_bytes"},
 		{"large frames that are being read", session.Partial.Limit(), "", "felix_partial_frame_budget_bytes"},
 		{"polls of groups that wait", int64(session.Polls.Limits().Node), "", "felix_group_poll_budget_bytes"},
+		{"reads and subscribes that wait", int64(session.Parked.Limits().Node), "", "felix_parked_request_budget_bytes"},
 		{"receive windows that have grown", windowBudget, "", ""},
 	}
 	if c.Durable.enabled() {
 		budgets = append(budgets,
 			memoryBudget{"keys and short values of caches in logs, and counters", c.Durable.CacheIndexBytes, "FELIX_CACHE_INDEX_BYTES", "felix_cache_index_budget_bytes"},
+			memoryBudget{"records that groups have in flight", c.Durable.Groups.Claims.Node, "FELIX_GROUP_CLAIM_BYTES", "felix_group_claim_budget_bytes"},
 			memoryBudget{"current values for watches of caches that begin", node.HeldSnapshots * l.WatchSnapshotBytes, "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", "felix_cache_watch_snapshot_budget_bytes"},
 			memoryBudget{"the same while they are gathered", node.HeldSnapshots * l.WatchSnapshotBytes, "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", ""},
+			memoryBudget{"values that deletes of caches in logs answer", shardactor.DefaultDiskOptions().RemovedBytes, "", ""},
 			memoryBudget{"entity state of commits", shardactor.DefaultDiskOptions().StateBytes, "", "felix_state_budget_bytes"})
 	}
 	return budgets

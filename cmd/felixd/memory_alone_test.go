@@ -18,6 +18,9 @@ func TestWithoutStorageARestartLosesAllAndNoGroupsAreServed(t *testing.T) {
 	if _, err := c.Publish(t.Context(), devNamespace, devStreams[0], []byte("before")); err != nil {
 		t.Fatal(err)
 	}
+	if got := r.offered(t).ServerFeatures.V & groupFeatures; got != 0 {
+		t.Errorf("groups are advertised: %x", got)
+	}
 	if _, err := c.GroupPoll(t.Context(), devNamespace, devStreams[0], 0, "workers", client.GroupPollOptions{}); !errors.Is(err, client.ErrUnsupported) {
 		t.Errorf("a poll: %v, want that the broker does not offer it", err)
 	}

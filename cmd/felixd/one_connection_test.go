@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io/fs"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,9 +50,10 @@ func polled(t *testing.T, c *client.Client, stream string, n int) []client.Messa
 }
 
 // A queue is the log of its stream and a cursor: whatever way records are read, they have the offsets that they were published at. The cursor
-// lies in a log of its own, which the tools know.
+// lies in a log of its own, which the tools know. Clients are told that there are groups. What the broker's part of the daemon keeps is logs, and
+// nothing of the catalog.
 //
-// mission 244, mission 261
+// mission 244, mission 260 (with storage), mission 261, mission 311 (what of it is in one process)
 func TestAQueueIsItsStreamsLogAndACursorInALogOfItsOwn(t *testing.T) {
 	r := start(t, t.TempDir())
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
@@ -77,8 +81,30 @@ func TestAQueueIsItsStreamsLogAndACursorInALogOfItsOwn(t *testing.T) {
 	if i != 3 {
 		t.Errorf("%d records are read", i)
 	}
+	if got := r.offered(t).ServerFeatures.V & groupFeatures; got != groupFeatures {
+		t.Errorf("of groups %x is advertised, want %x", got, groupFeatures)
+	}
 	stopped(t, r, c)
+	onlyLogs(t, filepath.Join(r.dir, logFolder))
+	if found, err := filepath.Glob(filepath.Join(r.dir, logFolder, "groups", "*_kept_*", "*.log")); err != nil || len(found) == 0 {
+		t.Errorf("the cursor has the files %q, %v", found, err)
+	}
 	if code, text := tool("inspect", r.dir); code != exitOK || !strings.Contains(text, "groups/") || !strings.Contains(text, ", groups, incarnation ") {
 		t.Errorf("exit code %d:\n%s", code, text)
+	}
+}
+
+// onlyLogs fails the test if there is anything in a storage directory but the files of logs.
+func onlyLogs(t *testing.T, dir string) {
+	t.Helper()
+	ofLogs := regexp.MustCompile(`^(LOCK|log\.meta|replica|durable\.mark|\d{20}\.(log|index)|[a-z]+\.snap)$`)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !ofLogs.MatchString(d.Name()) {
+			t.Errorf("%s is no file of a log", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

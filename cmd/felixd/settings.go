@@ -12,6 +12,7 @@ import (
 
 	"github.com/felixd/felixd/storage"
 	"github.com/felixd/felixd/transport"
+	"github.com/felixd/felixd/wire"
 )
 
 // setting is one thing an operator can turn: a flag, a variable and a default. The flag wins over the variable.
@@ -38,6 +39,7 @@ func settings() []*setting {
 		{flag: "core-shards", unit: "n", variable: "FELIX_CORE_SHARDS", value: "0", help: "if above 0, --executors counts for each of so many", parse: count(func(c *Config) *int { return &c.CoreShards }, 0, 64)},
 		{flag: "publish-queue-depth", unit: "n", variable: "FELIX_BROKER_PUB_QUEUE_DEPTH", value: fmt.Sprint(d.Limits.TenantSlots), help: "requests that a tenant may always have under way; all tenants together may have as many for each executor", parse: count(func(c *Config) *int { return &c.Limits.TenantSlots }, 1, 1<<16)},
 		{flag: "publish-window", unit: "n", variable: "FELIX_BROKER_PUBLISH_WINDOW", value: fmt.Sprint(d.Limits.PublishWindow), help: "requests that may be open on one stream", parse: count(func(c *Config) *int { return &c.Limits.PublishWindow }, 1, 4096)},
+		{flag: "max-frame-bytes", unit: "bytes", variable: "FELIX_MAX_FRAME_BYTES", value: fmt.Sprint(d.Limits.FrameBytes), help: "longest payload of a frame from a client that is signed in; a longer one ends its stream unread", parse: count(func(c *Config) *int { return &c.Limits.FrameBytes }, wire.MaxPreauthPayload, wire.MaxPayload)},
 		{flag: "publish-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishBytes), help: "bytes of requests without an outcome, whole node", parse: count(func(c *Config) *int { return &c.Limits.PublishBytes }, 1<<20, 1<<40)},
 		{flag: "publish-conn-inflight-bytes", unit: "bytes", variable: "FELIX_BROKER_PUBLISH_CONN_INFLIGHT_BYTES", value: fmt.Sprint(d.Limits.PublishConnBytes), help: "the same for one connection", parse: count(func(c *Config) *int { return &c.Limits.PublishConnBytes }, 1<<16, 1<<40)},
 		{flag: "publish-queue-wait-ms", unit: "ms", variable: "FELIX_PUBLISH_QUEUE_WAIT_MS", value: ms(d.Limits.QueueWait), help: "time an acknowledged publish or a cache write that finds no room waits for it, before it is refused with overloaded; its stream is not read meanwhile", parse: millis(func(c *Config) *time.Duration { return &c.Limits.QueueWait }, 0)},

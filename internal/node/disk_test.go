@@ -18,15 +18,18 @@ import (
 	"github.com/felixd/felixd/storage/vfs"
 )
 
-// onDisk gives a broker durable streams on a disk in memory, and returns what is closed when the broker is.
-func onDisk(t *testing.T, mem *vfs.Mem, ready chan<- struct{}) (change func(*Options), done func()) {
+// onDisk gives a broker durable streams on a disk, and returns what is closed when the broker is.
+func onDisk(t *testing.T, files vfs.FS, ready chan<- struct{}, set ...func(*disklog.Options, *shardactor.DiskOptions)) (change func(*Options), done func()) {
 	t.Helper()
 	pool, slots := diskpool.New(diskpool.Options{}), diskpool.NewReadSlots(diskpool.DefaultReadSlots)
-	store, err := disklog.OpenStore(mem, disklog.Options{Exec: pool, Slots: slots})
+	log, d := disklog.Options{Exec: pool, Slots: slots}, shardactor.DefaultDiskOptions()
+	for _, f := range set {
+		f(&log, &d)
+	}
+	store, err := disklog.OpenStore(files, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := shardactor.DefaultDiskOptions()
 	d.Store, d.Exec, d.Slots = store, pool, slots
 	d.OnDamaged = func(err error) { t.Error(err) }
 	d.Ready = func() { ready <- struct{}{} }

@@ -31,6 +31,7 @@ type Limits struct {
 	PublishBytes     int   // frames read whose requests have no outcome, all connections together
 	PublishConnBytes int   // the same for one connection
 	PublishWindow    int   // open requests of one stream
+	FrameBytes       int   // payload of one frame from a client that is signed in; at most wire.MaxPayload
 	TenantSlots      int   // requests that a tenant may always have under way; all tenants together: this for each executor
 	AnswerBytes      int   // answers that wait because clients do not read them, all connections together
 	TenantLabels     int   // tenants with metrics of their own
@@ -55,10 +56,10 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		TailBytes: 256 << 20, CacheBytes: 256 << 20, RingBatches: 16384, RingBytes: 8 << 20,
-		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow, TenantSlots: sessioncore.DefaultAdmission(1, wire.NodePublishBytes).SlotsPerTenant,
+		PublishBytes: wire.NodePublishBytes, PublishConnBytes: wire.ConnPublishBytes, PublishWindow: wire.PublishWindow, FrameBytes: wire.MaxPayload, TenantSlots: sessioncore.DefaultAdmission(1, wire.NodePublishBytes).SlotsPerTenant,
 		AnswerBytes: sessionactor.NodeAnswers, TenantLabels: sessionactor.TenantLabelsMax,
 		ReaderBytes: wire.NodeReaderBytes, WindowBytes: wire.SubscriberQueueBytes, Overflow: storage.DropNew, AckWait: sessionactor.DefaultOptions().AckWait,
-		ReadRecords: sessionactor.DefaultOptions().ReadRecords, WatchSnapshotBytes: sessionactor.DefaultOptions().WatchSnapshotBytes,
+		ReadRecords: sessionactor.DefaultOptions().ReadRecords, WatchSnapshotBytes: sessionactor.DefaultOptions().NodeSnapshots.Largest(),
 		Delivery: sessionactor.DefaultDelivery(),
 	}
 }
@@ -161,8 +162,8 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
 	o.Delivery = n.opts.Limits.Delivery
 	o.AckAtClaim, o.AckWait = n.opts.Limits.AckAtClaim, n.opts.Limits.AckWait
-	o.ReadRecords, o.WatchSnapshotBytes = n.opts.Limits.ReadRecords, n.opts.Limits.WatchSnapshotBytes
-	o.ConnBytes, o.Window = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow
+	o.ReadRecords, o.NodeSnapshots = n.opts.Limits.ReadRecords, sessionactor.NewSnapshots(n.opts.Limits.WatchSnapshotBytes)
+	o.ConnBytes, o.Window, o.FrameBytes = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow, uint32(n.opts.Limits.FrameBytes)
 	if n.opts.ProducerIDs != nil {
 		o.ProducerIDs = sessionactor.NewProducerIDs(n.opts.ProducerIDs)
 	}
@@ -262,8 +263,8 @@ const HeldSnapshots = 4
 // registerBudgets shows the node's budgets beside what is used of them.
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 	admission, frames, partial, preauth, answers, snapshots := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers, o.NodeSnapshots
-	polls := o.Polls.Limits()
-	held := float64(HeldSnapshots * o.WatchSnapshotBytes)
+	polls, parked := o.Polls.Limits(), o.Parked.Limits()
+	held := float64(snapshots.Limit())
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
@@ -278,6 +279,7 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_bytes", Help: "Bytes of large frames that are being read."}, func() float64 { return float64(partial.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_partial_frame_budget_bytes", Help: "Limit of felix_partial_frame_bytes."}, func() float64 { return float64(partial.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_group_poll_budget_bytes", Help: "Limit of felix_group_poll_bytes."}, func() float64 { return float64(polls.Node) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_parked_request_budget_bytes", Help: "Limit of felix_parked_request_bytes."}, func() float64 { return float64(parked.Node) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_bytes", Help: "Current keys and values of caches that are held for watches until they are written."}, func() float64 { return float64(snapshots.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_budget_bytes", Help: "Limit of felix_cache_watch_snapshot_bytes; watches beyond it are told to come later."}, func() float64 { return held }),
 	)

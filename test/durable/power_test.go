@@ -30,7 +30,7 @@ func leaves(seed uint64) func(*vfs.Mem) *vfs.Mem {
 // Four producers publish while segments roll; the power goes at a random moment, with all that was not synced or a part of it. What was
 // acknowledged is there at its offset, nothing is there twice, and service goes on.
 //
-// field case DUR-01 (one broker); matrix B20, B23, J1, K8; mission 366
+// field case DUR-01 (one broker); matrix B20, B23, J1, K8; mission 322, mission 366
 func TestDUR01_WhatIsAcknowledgedSurvivesAPowerCut(t *testing.T) {
 	for n := range testkit.Size("power_cuts") {
 		seed := uint64(time.Now().UnixNano()) + uint64(n)

@@ -129,6 +129,7 @@ func anchor(title string) string {
 	return "#" + strings.ReplaceAll(title, " ", "-")
 }
 
+// mission 400 (the link check)
 func TestEveryLinkBetweenPagesLeadsSomewhere(t *testing.T) {
 	all := pages(t)
 	for name, text := range all {

@@ -43,7 +43,7 @@ func TestI23_AMemberThatReturnsTakesItsOwnBack(t *testing.T) {
 // A worker takes fifty and does nothing more: it closes its connection in order, is silent, or lets go of its client. Each of the fifty comes
 // to another once its visibility is over, and not sooner; that one waits for them with one poll, which the first of them ends.
 //
-// matrix I3; field case QUE-11 (a clean leave, silence); mission 264
+// matrix I3; field case QUE-11 (a clean leave, silence); mission 264, mission 370 (redelivery)
 func TestQUE11_WorkOfAWorkerThatLeavesComesAfterItsVisibility(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(worker){"in order": worker.leave, "in silence": func(worker) {}} {

@@ -14,7 +14,7 @@ import (
 // published then is in its hands within five seconds of its acknowledgement. A landing gives a busy machine longer, and never as long as a poll
 // waits.
 //
-// field case QUE-04 (one broker, restarted)
+// field case QUE-04 (one broker, restarted); mission 356 (one broker: the client finds it again)
 func TestQUE04_ALongPollOutlivesItsBroker(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, "FELIX_GROUP_MAX_WAIT_MS=300000")

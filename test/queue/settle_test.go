@@ -74,7 +74,7 @@ func (w worker) tryAckTwice(o id.Offset) {
 // A record that fails each time is handed out as often as the limit says, with numbers up to it, and is a dead letter then; what lies behind it
 // comes meanwhile. It is still one after a kill and a power cut, and nothing of it is handed out.
 //
-// matrix I6; mission 266
+// matrix I6; mission 266, mission 370 (attempts and dead letters)
 func TestI6_APoisonRecordIsADeadLetterAfterTheLimitAndTheQueueMovesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(o *groupcore.Options) { o.BackOff = nil })
@@ -108,7 +108,7 @@ func TestI6_APoisonRecordIsADeadLetterAfterTheLimitAndTheQueueMovesOn(t *testing
 // A redriven record is owed across a crash until it is finished, and is neither handed out nor listed after that; one that is discarded never
 // comes. Discarding what is no dead letter does nothing.
 //
-// matrix I8, matrix I9; mission 255
+// matrix I8, matrix I9; mission 255, mission 370 (list, discard, redrive)
 func TestI8_ARedrivenRecordIsOwedAcrossCrashesUntilItIsFinished(t *testing.T) {
 	t.Parallel()
 	for name, end := range ends() {

@@ -24,6 +24,7 @@ from suite.scenarios import (
     watching_on,
 )
 
+# The client is one of another language, and as it is published: mission 177, mission 357.
 ALL = (
     connecting.connects_without_alpn,
     connecting.connects_with_alpn,
