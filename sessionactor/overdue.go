@@ -115,13 +115,10 @@ func (t *readTurn) giveUp() {
 
 // hanging is the refusal of a read whose disk does not answer. Nothing says when it will.
 func hanging() wire.Refusal {
-	return wire.Refuse(wire.CodeStorage, "the disk does not answer; repeat the read after a pause").WithRetry(wire.RetryAfter).WithReason(reasonHanging, hangingPause)
+	return wire.Refuse(wire.CodeStorage, "the disk does not answer; repeat the read after a pause").WithRetry(wire.RetryAfter).WithReason(wire.ReasonDiskStalled, hangingPause)
 }
 
-const (
-	reasonHanging = "disk_stalled"
-	hangingPause  = 1000 // milliseconds
-)
+const hangingPause = 1000 // milliseconds
 
 func connClosing() wire.Refusal {
 	return wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again")

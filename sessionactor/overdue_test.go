@@ -80,7 +80,7 @@ func TestReadsOfADiskThatHangsAreAnsweredAndStopNoOthers(t *testing.T) {
 	for _, l := range lines {
 		for range each {
 			f := refused(t, l.next())
-			if f.Code != wire.CodeStorage || f.Retry != wire.RetryAfter || f.Reason != reasonHanging || f.RetryAfterMS == 0 {
+			if f.Code != wire.CodeStorage || f.Retry != wire.RetryAfter || f.Reason != wire.ReasonDiskStalled || f.RetryAfterMS == 0 {
 				t.Fatalf("a read of a disk that hangs was answered %+v", f)
 			}
 		}
@@ -95,7 +95,7 @@ func TestReadsOfADiskThatHangsAreAnsweredAndStopNoOthers(t *testing.T) {
 	}
 	x.balanced()
 	l := dial(t, x.connect(), today())
-	if f := refused(t, l.ask(getFrom("bad", "k"))); f.Reason != reasonHanging { // at once: no time passes
+	if f := refused(t, l.ask(getFrom("bad", "k"))); f.Reason != wire.ReasonDiskStalled { // at once: no time passes
 		t.Errorf("one more was answered %+v", f)
 	}
 	resume()
@@ -128,7 +128,7 @@ func TestAPollOfADiskThatHangsIsAnsweredAndItsRecordsComeLater(t *testing.T) {
 	l.send(pollFor(1, 0))
 	want(t, reached, "the disk hangs")
 	x.overdue(clock, 1)
-	if f := refused(t, l.next()); f.Code != wire.CodeStorage || f.Reason != reasonHanging {
+	if f := refused(t, l.next()); f.Code != wire.CodeStorage || f.Reason != wire.ReasonDiskStalled {
 		t.Fatalf("the poll was answered %+v", f)
 	}
 	resume()

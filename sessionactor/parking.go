@@ -23,11 +23,8 @@ func NewPolls(l sessioncore.ParkLimits) *Parking {
 
 // NewParked returns a budget for reads of logs and for subscribes that wait, of which nothing is used.
 func NewParked(l sessioncore.ParkLimits) *Parking {
-	return newParking(sessioncore.Parked{Name: "reads and subscribes", Reason: reasonParked}, l)
+	return newParking(sessioncore.Parked{Name: "reads and subscribes", Reason: wire.ReasonRequestsWaiting}, l)
 }
-
-// reasonParked is the reason in a refusal of one of them: too many wait. Its client is told how long to wait, too.
-const reasonParked = "requests_waiting"
 
 func newParking(kind sessioncore.Parked, l sessioncore.ParkLimits) *Parking {
 	return &Parking{core: sessioncore.NewParking(kind, l), tenants: map[string]*sessioncore.ParkUse{}}

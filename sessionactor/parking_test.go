@@ -148,7 +148,7 @@ func cramped(t *testing.T, conn, share, node int) (*site, *siteDisk) {
 func (l *line) noRoomForRead(m wire.Message) {
 	l.t.Helper()
 	r := refused(l.t, l.ask(m))
-	if r.Code != wire.CodeOverloaded || r.Retry != wire.RetryAfter || r.RetryAfterMS == 0 || r.Reason != reasonParked {
+	if r.Code != wire.CodeOverloaded || r.Retry != wire.RetryAfter || r.RetryAfterMS == 0 || r.Reason != wire.ReasonRequestsWaiting {
 		l.t.Errorf("%T was refused %+v", m, r)
 	}
 	if got, ok := l.ask(getFrom("temp", "a")).message.(*wire.CacheValue); !ok || !got.Value.Set {

@@ -8,6 +8,7 @@ import (
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage/keyed"
+	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -39,7 +40,7 @@ func NewSnapshots(largest int64) *Snapshots {
 	limits := sessioncore.ParkLimits{Conn: snapshotsOfConn * n, Tenant: n, Node: snapshotsHeld * n}
 	return &Snapshots{
 		places: actors.NewCredit(1, snapshotPlaces), largest: largest,
-		held: newParking(sessioncore.Parked{Name: "current values for watches", Reason: "watch_snapshots"}, limits),
+		held: newParking(sessioncore.Parked{Name: "current values for watches", Reason: wire.ReasonWatchSnapshots}, limits),
 	}
 }
 

@@ -117,7 +117,7 @@ func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 	if held := x.opts.NodeSnapshots.Held(); held != most*largest || x.opts.NodeSnapshots.Limit() != snapshotsHeld*largest {
 		t.Errorf("%d bytes are held, want %d", held, most*largest)
 	}
-	if r := refused(t, unlucky.ask(watchOf("users", ofPrefix("b"), retained))); r.Code != wire.CodeOverloaded || r.Reason != "watch_snapshots" {
+	if r := refused(t, unlucky.ask(watchOf("users", ofPrefix("b"), retained))); r.Code != wire.CodeOverloaded || r.Reason != wire.ReasonWatchSnapshots {
 		t.Errorf("answered %+v", r)
 	}
 	for range n {

@@ -35,7 +35,7 @@ func TestAClientThatNeverReadsKeepsNoOtherFromCurrentValues(t *testing.T) {
 	for range snapshotsOfConn {
 		dial(t, c, today()).watch(c, watchOf("users", ofPrefix("a"), retained))
 	}
-	if f := refused(t, dial(t, c, today()).ask(watchOf("users", ofKey("a001"), retained))); f.Code != wire.CodeOverloaded || f.Reason != "watch_snapshots" || f.RetryAfterMS == 0 {
+	if f := refused(t, dial(t, c, today()).ask(watchOf("users", ofKey("a001"), retained))); f.Code != wire.CodeOverloaded || f.Reason != wire.ReasonWatchSnapshots || f.RetryAfterMS == 0 {
 		t.Errorf("one more of the connection was answered %+v", f)
 	}
 	x.held(snapshotsOfConn)

@@ -28,6 +28,7 @@ type cacheShard struct {
 	end      id.Offset                  // behind the last one of at
 	poisoned int                        // step since which this life's log is poisoned; 0: it is not
 	left     id.Offset                  // where it ends after power cuts, as long as nobody was let in since; else never
+	lost     id.Offset                  // the earliest end that a power cut has ever left; never if there was none
 	history  *dwatch                    // of all keys: what it has missed nobody may know
 	written  int                        // bytes of keys and values that clients have sent
 }
@@ -79,7 +80,7 @@ func newCacheBook(r *drun) *cacheBook {
 			continue
 		}
 		for n := uint32(0); n < a.Shards; n++ {
-			b.shards = append(b.shards, &cacheShard{book: b, cache: a, index: n, at: map[id.Offset]*cacheChange{}, versions: map[id.Offset]*cacheKey{}, left: never})
+			b.shards = append(b.shards, &cacheShard{book: b, cache: a, index: n, at: map[id.Offset]*cacheChange{}, versions: map[id.Offset]*cacheKey{}, left: never, lost: never})
 		}
 		for _, name := range r.plan.Cache.keys() {
 			s := b.of(name)

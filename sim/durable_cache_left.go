@@ -23,7 +23,7 @@ func (r *drun) cachesCut(image *vfs.Mem) {
 			r.failf("%s after a power cut: %w", s, err)
 			return
 		}
-		s.left = min(s.left, end)
+		s.left, s.lost = min(s.left, end), min(s.lost, end)
 	}
 }
 

@@ -103,7 +103,7 @@ func (x *dwatch) granted(m *wire.CacheWatch, a *wire.CacheWatchStarted, end id.O
 		return fmt.Errorf("retained: %v, and the number of values is %v", m.Retained, a.RetainedCount)
 	case a.Resnapshot && !asked.Set:
 		return fmt.Errorf("a watch from now on begins anew")
-	case a.Resnapshot && !mayCompact(x.shard.written):
+	case a.Resnapshot && !mayCompact(x.shard.written) && asked.V <= x.shard.lost: // else it was told of what a power cut took
 		return fmt.Errorf("from %d on nothing is there any more, and %d bytes were written in all", asked.V, x.shard.written)
 	case (!asked.Set || a.Resnapshot) && a.ResumeOffset < end:
 		return fmt.Errorf("begins at %d, and offset %d was there before", a.ResumeOffset, end-1)

@@ -62,6 +62,9 @@ const (
 	ReasonRegionNotRoutable = "region_not_routable" // shard_unavailable: its region cannot be reached from here
 	ReasonPublishQueueFull  = "publish_queue_full"  // overloaded: no room for the publish
 	ReasonTenantQuota       = "tenant_quota"        // overloaded: the tenant is over its quota
+	ReasonRequestsWaiting   = "requests_waiting"    // overloaded: as many reads and subscribes wait as there is room for
+	ReasonWatchSnapshots    = "watch_snapshots"     // overloaded: watches hold as many current values as there is room for
+	ReasonDiskStalled       = "disk_stalled"        // storage: the disk does not answer a read
 )
 
 // codeRow is one line of the error table.

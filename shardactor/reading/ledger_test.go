@@ -104,7 +104,7 @@ func TestADeleteOfAColdValueIsDecidedAtOnceAndSaysWhereTheValueIs(t *testing.T) 
 	w.claim(Record{Op: OpMove, Key: []byte("k"), Value: []byte("cold"), Version: 1})
 	w.mustSettle(t, 3)
 	d := w.ledger.Delete([]byte("k"), w.now)
-	if !d.Append || !d.Found || !d.Cold || d.Value != nil && len(d.Value) > 0 || d.ValueBytes != 4 || d.Version != 1 || d.Offset != 2 {
+	if !d.Append || !d.Found || !d.Cold || len(d.Value) > 0 || d.ValueBytes != 4 || d.Version != 1 || d.Offset != 2 {
 		t.Fatalf("%+v", d)
 	}
 	w.claim(d.Record)

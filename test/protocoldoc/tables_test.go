@@ -202,6 +202,7 @@ func TestTheReasonsOfThePageAreTheCodecs(t *testing.T) {
 		wire.ReasonPublishQueueFull: "overloaded", wire.ReasonTenantQuota: "overloaded", wire.ReasonNotAssigned: "shard_unavailable",
 		wire.ReasonOwnerUnavailable: "shard_unavailable", wire.ReasonNotReady: "shard_unavailable", wire.ReasonStale: "shard_unavailable",
 		wire.ReasonFenced: "shard_unavailable", wire.ReasonMoving: "shard_unavailable", wire.ReasonRegionNotRoutable: "shard_unavailable",
+		wire.ReasonRequestsWaiting: "overloaded", wire.ReasonWatchSnapshots: "overloaded", wire.ReasonDiskStalled: "storage",
 	}
 	n := 0
 	for _, row := range protocol(t).table(t, "reason", "of").rows {
