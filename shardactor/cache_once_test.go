@@ -38,11 +38,14 @@ func TestAVersionDoesNotOutliveItsCache(t *testing.T) {
 			d := newDiskWorld(t, vfs.NewMem(), change)
 			h := d.cacheShard("users")
 			read := put(t, h, "k", "mine")
+			read = put(t, h, "k", "mine") // it is not 0, from where a watch would begin at the beginning
 			_, seen := h.Log.Bounds()
 			for again := id.Incarnation(2); again < 5; again++ {
 				h = d.remade("users", again)
-				if err := h.from(read); !is[*storage.TooOldError](err) {
-					t.Errorf("a watch goes on in another cache, at %d: %v", read, err)
+				for _, place := range []id.Offset{read, seen} {
+					if err := h.from(place); !is[*storage.TooOldError](err) {
+						t.Errorf("a watch goes on in another cache, at %d: %v", place, err)
+					}
 				}
 				if now := put(t, h, "k", "theirs"); now < seen {
 					t.Errorf("version %d of the new cache, and %d of the one before it", now, read)

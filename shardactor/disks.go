@@ -199,7 +199,13 @@ func (d *Disks) retention(of route.Retention) disklog.Retention {
 
 // cacheBase is where the log of a new cache begins. It grows by itself faster than any cache does, by at most a million offsets a second; and
 // should the clock have been set back, it is not below what the caches have given that this process has seen.
-func (d *Disks) cacheBase() id.Offset { return max(d.opts.CacheBase(), id.Offset(d.given.Load())) }
+func (d *Disks) cacheBase() id.Offset {
+	base := d.opts.CacheBase()
+	if given := id.Offset(d.given.Load()); given > 0 { // who was told of all below it is not to go on there
+		base = max(base, given.Add(1))
+	}
+	return base
+}
 
 // gave says that a cache gives offsets up to end.
 func (d *Disks) gave(end id.Offset) {
