@@ -44,7 +44,7 @@ func TestNothingOfADeletedCacheMeansAnythingInTheNextOneOfItsName(t *testing.T) 
 	put := func(i int) {
 		t.Helper()
 		err := c.CachePut(ctx, namespace, users, "k", []byte(fmt.Sprint("new", i)), 0)
-		for errors.Is(err, client.ErrNotFound) {
+		for errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrUnavailable) { // it is on its way
 			err = c.CachePut(ctx, namespace, users, "k", []byte(fmt.Sprint("new", i)), 0)
 		}
 		if err != nil {
