@@ -43,7 +43,9 @@ type queue struct {
 func newQueue(t *testing.T, mem *vfs.Mem, book *queueBook) *queue {
 	d := newDiskWorld(t, mem)
 	h := d.streamShard("jobs")
-	return &queue{diskWorld: d, h: h, w: newWorker(t, h, "workers", 1), book: book}
+	w := newWorker(t, h, "workers", 1)
+	w.waits = func() { d.clock.Advance(100 * time.Millisecond) }
+	return &queue{diskWorld: d, h: h, w: w, book: book}
 }
 
 // publish adds records; the stream has to take them whatever becomes of the groups.

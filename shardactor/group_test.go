@@ -22,6 +22,8 @@ type worker struct {
 	name string
 	conn groupcore.Conn
 	out  chan any
+	// waits is called now and then while an answer is awaited: what failed is written again after a pause, and only the test moves the clock.
+	waits func()
 }
 
 func newWorker(t testing.TB, h *Handle, name string, conn groupcore.Conn) *worker {
@@ -53,13 +55,21 @@ func (w *worker) ask(in groupcore.Input) any {
 	if err := w.h.Ref.TrySend(m, Size(m)); err != nil {
 		w.t.Fatal(err)
 	}
-	select {
-	case a := <-w.out:
-		return a
-	case <-time.After(patience):
-		w.t.Fatalf("%T was not answered", in)
+	over, look := time.After(patience), time.NewTicker(20*time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case a := <-w.out:
+			return a
+		case <-look.C:
+			if w.waits != nil {
+				w.waits()
+			}
+		case <-over:
+			w.t.Fatalf("%T was not answered", in)
+			return nil
+		}
 	}
-	return nil
 }
 
 func (w *worker) poll(most uint32) []groupcore.Handed {
