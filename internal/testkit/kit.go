@@ -34,7 +34,7 @@ func Figure(d time.Duration) time.Duration {
 }
 
 // Shared is how many records a sync must be shared by, where full of them are on a machine that does nothing else. Who has no processor has
-// nothing under way: at a landing two will do, and under the race detector more than one. Without sharing it is one.
+// nothing under way: at a landing four will do, and under the race detector more than one. Without sharing it is one.
 func Shared(full float64) float64 {
 	switch {
 	case effort.Full():
@@ -42,7 +42,7 @@ func Shared(full float64) float64 {
 	case Raced:
 		return 1.1
 	}
-	return 2
+	return 4
 }
 
 // Within is a context for what must come.
