@@ -67,8 +67,11 @@ func ends(t *testing.T, c *client.Client, stream string, quick, late *client.Sub
 		all, err := untilEnd(ctx, quick)
 		quickly <- taken{all, err}
 	}()
+	// Without a broker a publish would wait for one as long as its context allows: it may until both have what there is.
+	publishing, noMore := context.WithCancel(ctx)
+	defer noMore()
 	begun, acknowledged := make(chan struct{}), make(chan []uint64, 1)
-	go func() { acknowledged <- publishUntilRefused(ctx, c, stream, before, begun) }()
+	go func() { acknowledged <- publishUntilRefused(ctx, publishing, c, stream, before, begun) }()
 	<-begun
 	lately := make(chan taken, 1)
 	go func() {
@@ -76,19 +79,20 @@ func ends(t *testing.T, c *client.Client, stream string, quick, late *client.Sub
 		lately <- taken{all, err}
 	}()
 	end()
+	got := map[string]taken{"the quick reader": <-quickly, "the late reader": <-lately}
+	noMore()
 	owed := <-acknowledged
-	for name, of := range map[string]chan taken{"the quick reader": quickly, "the late reader": lately} {
-		got := <-of
-		if !errors.Is(got.err, io.EOF) {
-			t.Errorf("%s: its subscription ended with %v", name, got.err)
+	for name, of := range got {
+		if !errors.Is(of.err, io.EOF) {
+			t.Errorf("%s: its subscription ended with %v", name, of.err)
 		}
-		complete(t, name, owed, got.all)
+		complete(t, name, owed, of.all)
 	}
 }
 
 // publishUntilRefused publishes with several records under way, closes begun at the record of that number, and returns which were
-// acknowledged once one was not.
-func publishUntilRefused(ctx context.Context, c *client.Client, stream string, at uint64, begun chan<- struct{}) (acknowledged []uint64) {
+// acknowledged once one was not. It begins records while publishing stands, and waits for those that it has begun within ctx.
+func publishUntilRefused(ctx, publishing context.Context, c *client.Client, stream string, at uint64, begun chan<- struct{}) (acknowledged []uint64) {
 	const underWay = 16
 	var open []*client.PendingPublish
 	settle := func() bool {
@@ -103,7 +107,7 @@ func publishUntilRefused(ctx context.Context, c *client.Client, stream string, a
 		if n == at {
 			close(begun)
 		}
-		p, err := c.PublishAsync(ctx, namespace, stream, record(n, 100))
+		p, err := c.PublishAsync(publishing, namespace, stream, record(n, 100))
 		if err != nil {
 			break
 		}
