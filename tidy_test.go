@@ -274,6 +274,12 @@ func TestFilesAreShort(t *testing.T) {
 	judge(t, func(house *tidy.Tree) ([]tidy.Finding, error) { return tidy.LongFiles(house, linesMost), nil })
 }
 
+func TestOnlyWhatRunsBesideNothingIsLeftOutOfTheRaceDetector(t *testing.T) {
+	judge(t, func(house *tidy.Tree) ([]tidy.Finding, error) {
+		return tidy.Unraced(house, ".ci/unraced", []string{"demos/...", "test/crash"})
+	})
+}
+
 func TestLandingRunsTheCommandOfTheReadme(t *testing.T) {
 	judge(t, func(house *tidy.Tree) ([]tidy.Finding, error) {
 		return tidy.LandingCommand(house, "README.md", ".ci/run")

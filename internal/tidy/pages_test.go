@@ -70,6 +70,22 @@ func TestTestCommandIsTheScriptsOwn(t *testing.T) {
 	}
 }
 
+func TestPackagesWithGoroutinesAreNotLeftToThemselves(t *testing.T) {
+	tree := loadHouse(t)
+	got, err := Unraced(tree, "scripts/unraced.txt", []string{"high", "low/..."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	says(t, got, "pure/pure.go:42: starts a goroutine, and scripts/unraced.txt leaves example.com/house/pure to itself",
+		"scripts/unraced.txt:2: example.com/house is no package of this module", // its files are all in folders
+		`scripts/unraced.txt:7: "example.com/house/mid drives" is neither a package nor one of high, low/... that drives programs`,
+		"scripts/unraced.txt:8: example.com/house/none is no package of this module",
+		"scripts/unraced.txt:9: example.com/third is no package of this module")
+	if _, err := Unraced(tree, "scripts/none.txt", nil); err == nil {
+		t.Error("a list that is not there was taken")
+	}
+}
+
 func TestMissingPageIsAFinding(t *testing.T) {
 	tree := loadHouse(t)
 	for name, rule := range map[string]func() ([]Finding, error){
