@@ -50,8 +50,8 @@ type lineName struct {
 
 // ProducerOptions shape a Producer. A zero means the default.
 type ProducerOptions struct {
-	// MaxInFlight is how many batches of a shard may be without an outcome, 1 to 64; 64 is the default. At the bound publishing
-	// waits.
+	// MaxInFlight is how many batches of a shard may be under way, 1 to 64; 64 is the default: those without an outcome, and those that
+	// landed behind one of them. At the bound publishing waits.
 	MaxInFlight int
 	// Patience is for how long a batch is sent again, from its first failure; Options.RetryDeadline or 30 s is the default.
 	Patience time.Duration

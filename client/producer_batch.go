@@ -84,6 +84,7 @@ func (p *Producer) start(ctx context.Context, pub publication) (*ProducedBatch, 
 	b.pub = pub
 	if err := l.accept(b); err != nil {
 		l.giveBack(b)
+		<-l.slots
 		return nil, err
 	}
 	return b, nil

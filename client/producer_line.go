@@ -14,10 +14,11 @@ type line struct {
 	entry    *streamEntry
 	route    *route
 	shard    uint32
-	slots    chan struct{} // one for each batch without an outcome
+	slots    chan struct{} // one for each number from the oldest batch without an outcome on
 	wake     chan struct{} // there is another batch
 
 	mu      sync.Mutex
+	first   uint64           // number from which on batches hold slots: that of the oldest without an outcome, or next
 	next    uint64           // number of the next batch
 	reached uint64           // one past the highest number that is in the log
 	batches []*ProducedBatch // without an outcome, in order
@@ -118,14 +119,22 @@ func (l *line) rest() bool {
 	return !l.running
 }
 
-// landed ends the i-th batch with success.
+// landed ends the i-th batch with success. What is behind one without an outcome keeps its slot as long as that one: a broker knows so many
+// numbers again, counted from its last, and would not know the oldest when more than those had come behind it.
 func (l *line) landed(i int) {
 	l.mu.Lock()
 	b := l.batches[i]
 	l.batches = slices.Delete(l.batches, i, i+1)
 	l.reached = max(l.reached, b.sequence+1)
+	first := l.next
+	if len(l.batches) > 0 {
+		first = l.batches[0].sequence
+	}
+	free := first - l.first
+	l.first = first
 	l.mu.Unlock()
 	l.end(b, nil)
+	l.release(free)
 }
 
 // fail ends all batches, the first of them with err. Numbers begin again at the first one's when it is certain that none of
@@ -139,7 +148,8 @@ func (l *line) fail(err error) {
 	for _, b := range doomed {
 		stop = stop || b.doubt
 	}
-	l.next = doomed[0].sequence
+	free := l.next - l.first
+	l.first, l.next = doomed[0].sequence, doomed[0].sequence
 	if stop {
 		l.stopped = err
 	}
@@ -158,6 +168,7 @@ func (l *line) fail(err error) {
 			l.end(b, &ProducerError{Op: op, Stopped: stop, Err: err})
 		}
 	}
+	l.release(free)
 }
 
 // end tells the outcome of a batch that is in the line no more.
@@ -168,7 +179,12 @@ func (l *line) end(b *ProducedBatch, err error) {
 	close(b.done)
 }
 
-func (l *line) giveBack(b *ProducedBatch) {
-	l.producer.client.budget.give(&l.route.share, b.held)
-	<-l.slots
+// giveBack gives back what a batch holds of the bytes in flight.
+func (l *line) giveBack(b *ProducedBatch) { l.producer.client.budget.give(&l.route.share, b.held) }
+
+// release frees so many slots.
+func (l *line) release(slots uint64) {
+	for range slots {
+		<-l.slots
+	}
 }

@@ -99,6 +99,50 @@ func TestProducerSendsAgainAfterLostAnswersAndEachRecordLandsOnce(t *testing.T) 
 	}
 }
 
+// A broker knows the last 64 numbers again. Were the places of batches in the log free while one before them has no outcome, so many more could
+// follow that its number were forgotten when it is sent again.
+//
+// field case REP-10
+func TestABatchWithoutAnOutcomeKeepsThePlacesOfAllBehindIt(t *testing.T) {
+	noLeaks(t)
+	const losses = 3
+	var tries atomic.Int64 // of the first batch
+	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, Durable: true, OnAppended: func(s *testbroker.Stream, p *wire.Publish) bool {
+		switch {
+		case tries.Load() > losses:
+		case p.Sequence == 0 && tries.Add(1) == 1:
+			return true // it is written, and nobody learns of it
+		case p.Sequence == 0 && tries.Load() <= losses:
+			s.Finish()
+			return true
+		case p.Sequence == producerInFlight-2 && tries.Load() == 1:
+			s.Finish() // what was answered before it arrives
+			return true
+		}
+		return false
+	}})
+	var p *Producer
+	held, begun := make(chan int, losses), make(chan struct{})
+	c := connect(t, b, func(o *Options) {
+		o.Hooks.Retrying = func(Retry) {
+			<-begun
+			held <- len(p.all[0].slots)
+		}
+	})
+	p = newProducer(t, c, ProducerOptions{})
+	all := produce(t, p, 0, producerInFlight)
+	close(begun)
+	all = append(all, produce(t, p, producerInFlight, 4*producerInFlight)...)
+	wantLanded(t, all, 0)
+	wantNumbers(t, b, 4*producerInFlight)
+	for loss := range losses {
+		if n := await(t, "another try", held); n != producerInFlight {
+			t.Errorf("%d places are taken after loss %d, while the first of %d batches has no outcome", n, loss, producerInFlight)
+		}
+	}
+	until(t, "free places", func() bool { return len(p.all[0].slots) == 0 })
+}
+
 func TestProducerSendsAgainInOrderWhatWasRefusedForNow(t *testing.T) {
 	noLeaks(t)
 	var refused sync.Map
