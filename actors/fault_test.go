@@ -247,6 +247,7 @@ func TestNeighboursOfAHeldActorAreNotSlowed(t *testing.T) {
 				t.Fatalf("%s took a turn while the clock stood", got)
 			}
 		}
+		quiet(t, s, held[1]) // its first turn is over, and the delay of the next has begun
 		clock.Advance(50 * time.Millisecond)
 		if got := wait(t, seen, "the slowed actor's first message"); got != "slowed" {
 			t.Fatalf("%s", got)

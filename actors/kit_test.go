@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // patience is how long a test waits for an event that must come.
 const patience = 60 * time.Second

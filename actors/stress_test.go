@@ -111,8 +111,8 @@ func TestNothingIsLostRepeatedOrReorderedAtAnyMailboxSize(t *testing.T) {
 	}
 }
 
-// quiet waits until the actor has stepped all it had accepted: a last message behind all others comes back.
-func quiet(t *testing.T, s *System, ref Ref[letter]) {
+// quiet waits until nobody runs the actor: it has stepped all it had accepted, or is held back.
+func quiet[M any](t *testing.T, s *System, ref Ref[M]) {
 	t.Helper()
 	for b := ref.b; ; {
 		b.mu.Lock()

@@ -45,9 +45,7 @@ func TestAPublishThatFindsNoRoomWaitsAndOnlyItsLaneWithIt(t *testing.T) {
 	second.raw(batchTo("a", 0, wire.AckPerBatch, payload))
 	second.raw(batchTo("b", 1, wire.AckPerBatch, "behind it"))
 	x.counts("felix_publish_queue_waits_total", 2)
-	if _, held := x.opts.Frames.InUse(); held > bound/2 {
-		t.Errorf("%d bytes of permits are held, want what two publishes hold", held)
-	}
+	eventually(t, "no more permits are held than by two publishes", func() bool { _, held := x.opts.Frames.InUse(); return held <= bound/2 })
 	for range 50 {
 		other.publish("b", payload, payload, payload) // more than half of the permits
 	}
@@ -110,6 +108,7 @@ func TestAPlaceThatComesFreeWakesExactlyOneLane(t *testing.T) {
 			_, bytes := x.opts.Frames.InUse()
 			return bytes == len(batchTo("a", 0, wire.AckPerBatch, "x"))-wire.HeaderSize
 		})
+		pumps.stand(t, i)
 		if first := x.shardOf(names[0], 0).Ref.Path(); i == 0 {
 			eventually(t, "the first has the place", func() bool { return x.queued(first) == 1 })
 		}
@@ -167,9 +166,7 @@ func TestPublishesThatWaitForRoomInAMailboxAreAllDone(t *testing.T) {
 			t.Errorf("lane %d: %d of %d were done", i, done, each)
 		}
 	}
-	if n := x.metric("felix_published_records_total"); n != lanes*each {
-		t.Errorf("%v records were published, want %d", n, lanes*each)
-	}
+	x.counts("felix_published_records_total", lanes*each) // one that waited may be counted after its answer
 	if n := x.metric("felix_tenant_publish_queue_full_total"); n != 0 {
 		t.Errorf("%v were shed", n)
 	}
@@ -195,9 +192,7 @@ func TestWithIngressWaitNothingIsShedAndOrderIsKept(t *testing.T) {
 		}
 	}
 	eventually(t, "all lanes wait", func() bool { return x.metric("felix_publish_queue_waits_total") == lanes })
-	if _, held := x.opts.Frames.InUse(); held > 32<<10 {
-		t.Errorf("%d bytes of permits are held by one shard", held)
-	}
+	eventually(t, "one shard holds half of the permits at most", func() bool { _, held := x.opts.Frames.InUse(); return held <= 32<<10 })
 	x.heal("a")
 	got, _, _ := s.events(lanes * each)
 	next := [lanes]int{}
@@ -251,6 +246,7 @@ func TestAPumpThatPanicsWhileItsPublishWaitsLeavesNothingBehind(t *testing.T) {
 	eventually(t, "the place is taken", func() bool { n, _ := x.opts.Admission.InUse(); return n == 1 })
 	dial(t, c, today()).raw(batchTo("b", 0, wire.AckPerBatch, "x"))
 	x.counts("felix_publish_queue_waits_total", 1)
+	pumps.stand(t, 1)
 	pumps.wreck.Store(true)
 	x.heal("a")
 	holder.acks(0, 1)
@@ -285,7 +281,8 @@ func TestAShardThatEndsRefusesThoseWhoWaitForIt(t *testing.T) {
 }
 
 func TestASessionThatIsDrainedFinishesWhatWaits(t *testing.T) {
-	x := waiting(t, oneSlot)
+	pumps := &watched{Runtime: Goroutines()}
+	x := waiting(t, func(o *Options) { oneSlot(o); o.Runtime = pumps })
 	c := x.connect()
 	first, second := dial(t, c, today()), dial(t, c, today())
 	x.pause("a")
@@ -293,6 +290,7 @@ func TestASessionThatIsDrainedFinishesWhatWaits(t *testing.T) {
 	eventually(t, "the first is under way", func() bool { n, _ := x.opts.Admission.InUse(); return n == 1 })
 	second.raw(batchTo("b", 0, wire.AckPerBatch, "x"))
 	x.counts("felix_publish_queue_waits_total", 1)
+	pumps.stand(t, 1) // one that would have to enter a line is refused
 	drained := make(chan struct{})
 	if err := x.listener.TrySend(&Drain{Done: func() { close(drained) }}, 0); err != nil {
 		t.Fatal(err)

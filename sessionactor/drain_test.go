@@ -57,13 +57,26 @@ func TestADrainFinishesWhatIsOpenRefusesWhatIsNewAndClosesWithCodeZero(t *testin
 	}
 	s.events(1)
 	s.over()
-	// The connection stays for a moment, so that its last answers arrive.
+	// The connection stays for a moment, so that its last answers arrive and the last events are read.
 	idle := clock.Now()
-	eventually(t, "the connection is closed", func() bool { clock.Advance(drainLinger / 10); return c.ctx.Err() != nil })
-	if stayed := clock.Now().Sub(idle); stayed < drainLinger {
-		t.Fatalf("closed after %v, before its last answers can have arrived", stayed)
+	eventually(t, "the connection is closed", func() bool { clock.Advance(drainReading / 10); return c.ctx.Err() != nil })
+	if stayed := clock.Now().Sub(idle); stayed < drainReading {
+		t.Fatalf("closed after %v, before its last events can have been read", stayed)
 	}
 	closedWith(t, c, CloseShutdown)
+	want(t, done, "the end of the drain")
+}
+
+func TestADrainDoesNotWaitForAClientThatHasItsLastEventAndCloses(t *testing.T) {
+	x := open(t, setting{clock: manual()}) // no time passes
+	c := x.connect()
+	l := dial(t, c, today())
+	s := l.subscribe(c, subscribeTo("orders", wire.StartLatest))
+	l.publish("orders", "the last one")
+	done := x.drain()
+	s.events(1)
+	s.over()
+	c.leave()
 	want(t, done, "the end of the drain")
 }
 

@@ -253,6 +253,7 @@ func TestAPublishWakesAPollThatWaits(t *testing.T) {
 	eventually(t, "the poll is under way", func() bool { return x.metric("felix_group_polls_waiting") == 1 })
 	a.describe() // behind it: the poll waits for its end by now
 	clock.Advance(2 * time.Second)
+	eventually(t, "its time is up", func() bool { clock.Advance(0); return b.h.unread() > 0 }) // a shard answers before it arms
 	handed(t, b.polled(1), 0)
 }
 

@@ -2,8 +2,10 @@ package sessionactor
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/felixd/felixd/shardactor"
@@ -78,13 +80,14 @@ func streams(names ...string) (list []route.Assignment) {
 	return list
 }
 
-// watched is a Runtime that counts how often each gate was rung, in the order in which they were made, and can make a pump panic
-// at its gate.
+// watched is a Runtime that counts how often each gate was rung, in the order in which they were made, knows how many pumps stand at
+// theirs, and can make one panic there.
 type watched struct {
 	Runtime
-	mu    sync.Mutex
-	rung  []*atomic.Int64
-	wreck atomic.Bool
+	mu       sync.Mutex
+	rung     []*atomic.Int64
+	standing atomic.Int64
+	wreck    atomic.Bool
 }
 
 func (w *watched) NewGate() Gate {
@@ -105,6 +108,13 @@ func (w *watched) rings() (n []int64) {
 	return n
 }
 
+// stand waits until so many pumps stand at their gates. A publish is counted as one that waits before it has its place in a line, where its
+// pump stands then.
+func (w *watched) stand(t testing.TB, pumps int) {
+	t.Helper()
+	eventually(t, fmt.Sprint(pumps, " pumps stand at their gates"), func() bool { return w.standing.Load() == int64(pumps) })
+}
+
 type watchedGate struct {
 	Gate
 	of   *watched
@@ -117,7 +127,9 @@ func (g *watchedGate) Ring() {
 }
 
 func (g *watchedGate) Wait(until ...context.Context) bool {
+	g.of.standing.Add(1)
 	ok := g.Gate.Wait(until...)
+	g.of.standing.Add(-1)
 	if g.of.wreck.CompareAndSwap(true, false) {
 		panic("wrecked")
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/stages"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -25,7 +26,7 @@ import (
 )
 
 // Nothing is left running when all tests have ended.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // patience is how long a test waits for what must come.
 const patience = time.Minute

@@ -200,6 +200,13 @@ func (h *half) unread() int {
 	return len(h.buf) - h.read
 }
 
+// stands reports whether a writer waits for room.
+func (h *half) stands() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.writing && len(h.buf)-h.read >= h.window
+}
+
 // memStream is one end of a bidirectional stream.
 type memStream struct {
 	in, out *half

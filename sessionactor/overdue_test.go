@@ -89,9 +89,10 @@ func TestReadsOfADiskThatHangsAreAnsweredAndStopNoOthers(t *testing.T) {
 		}
 	}
 	close(done)
-	n := x.metric("felix_log_reads_overdue")
-	if n < overdueMost || n > 8 {
-		t.Errorf("%v reads are with the disk, want no fewer than %d, and no more than its slots", n, overdueMost)
+	var n float64
+	eventually(t, "no more reads are with the disk than it has slots", func() bool { n = x.metric("felix_log_reads_overdue"); return n <= 8 }) // who waited for one is called back
+	if n < overdueMost {
+		t.Errorf("%v reads are with the disk, want no fewer than %d", n, overdueMost)
 	}
 	x.balanced()
 	l := dial(t, x.connect(), today())
@@ -109,9 +110,7 @@ func TestReadsOfADiskThatHangsAreAnsweredAndStopNoOthers(t *testing.T) {
 	if x.opts.NodeReads.Waiting() != 0 {
 		t.Error("somebody waits for a place")
 	}
-	if i, _ := x.opts.NodeReads.InUse(); i != 0 {
-		t.Errorf("%d places are not given back", i)
-	}
+	eventually(t, "the places are given back", func() bool { _, n := x.opts.NodeReads.InUse(); return n == 0 }) // a read answers before it does
 	x.balanced()
 }
 

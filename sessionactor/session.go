@@ -108,6 +108,7 @@ type Session struct {
 	next   uint64
 	closed bool
 	drain  bool
+	reads  bool // it had subscriptions when the drain began
 	linger time.Time
 }
 
@@ -146,8 +147,8 @@ func spawnSession(parent actors.Spawner, opts *Options, number uint64, conn Conn
 func (a *Session) Receive(t *actors.Turn) {
 	switch t.Lifecycle() {
 	case actors.Started:
+		t.ArmWake(t.Now().Add(a.s.opts.AuthTimeout)) // before the first stream is taken
 		a.s.start(actors.RefOf[SessionMessage](t))
-		t.ArmWake(t.Now().Add(a.s.opts.AuthTimeout))
 		return
 	case actors.Stopping, actors.Stopped:
 		a.end(t)
@@ -168,7 +169,7 @@ func (a *Session) Receive(t *actors.Turn) {
 	}
 	for _, c := range t.Cells() {
 		if c.Kind == DrainCell && !a.drain {
-			a.drain = true
+			a.drain, a.reads = true, a.subs.used() > 0
 			a.s.drain()
 		}
 		if c.Kind == FinishCell {
@@ -179,14 +180,22 @@ func (a *Session) Receive(t *actors.Turn) {
 		a.wake(t)
 	}
 	if a.drain && a.linger.IsZero() && a.subs.used() == 0 && !a.s.busy() {
-		// QUIC has no way to wait until the last answers are delivered; closing at once would cut them off.
+		// QUIC has no way to wait until the last answers are delivered, or read; closing at once would cut them off.
 		a.linger = t.Now().Add(drainLinger)
+		if a.reads {
+			a.linger = t.Now().Add(drainReading)
+		}
 		t.ArmWake(a.linger)
 	}
 }
 
-// drainLinger is how long a drained connection stays open so that its last answers reach the client.
-const drainLinger = 100 * time.Millisecond
+const (
+	// drainLinger is how long a drained connection stays open so that its last answers reach the client.
+	drainLinger = 100 * time.Millisecond
+	// drainReading is the same for a connection whose subscriptions ended with the drain: what they delivered last lies in the windows of a
+	// client that works on what came before, and is lost to it when the connection is closed. A client that has it may close first.
+	drainReading = time.Second
+)
 
 func (a *Session) wake(t *actors.Turn) {
 	if !a.s.authenticated.Load() && a.linger.IsZero() {

@@ -32,6 +32,9 @@ func TestAWatchThatFallsBehindIsToldWhereToResumeAndMissesNothing(t *testing.T) 
 	for i := range n {
 		l.put("users", fmt.Sprint("k", i), value)
 		l.put("users", "other", value)
+		if i == 0 {
+			eventually(t, "it stands in its first change", w.h.stands) // one that has not begun is not slow, and goes back to what it missed
+		}
 	}
 	next := id.Offset(0)
 	for {
@@ -107,6 +110,7 @@ func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 	}
 	l.watch(c, watchOf("users", ofPrefix("a"), retained))
 	l.watch(c, watchOf("users")) // without values there is nothing to bound
+	eventually(t, "nothing is held for them", func() bool { return x.opts.NodeSnapshots.Held() == 0 })
 	var slow []watching
 	var conns []*memConn
 	const most = snapshotsHeld - 1 // the last share is for another tenant

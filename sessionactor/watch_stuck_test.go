@@ -57,6 +57,7 @@ func TestAClientThatTakesNoValuesLetsGoOfThemAndMissesNothing(t *testing.T) {
 	if w.started.RetainedCount != wire.Some(uint64(n)) {
 		t.Fatalf("started %+v", w.started)
 	}
+	eventually(t, "it stands in its first values", w.h.stands)
 	x.held(1)
 	clock.Advance(snapshotPatience - 1)
 	x.held(1)
@@ -117,6 +118,7 @@ func TestAWatchWhoseStreamTakesNothingAtAllLetsGoOfItsValues(t *testing.T) {
 	l := dial(t, c, today())
 	c.window = 0
 	l.send(watchOf("users", ofPrefix("a"), retained))
+	eventually(t, "it stands in its hello", want(t, c.toClient, "the event stream").stands) // its patience has begun
 	x.held(1)
 	clock.Advance(snapshotPatience)
 	x.held(0)

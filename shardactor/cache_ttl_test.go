@@ -187,7 +187,7 @@ func TestAClockThatJumpsAnHourForwardAndBackEndsForGoodOnlyWhatWasRecorded(t *te
 	putFor(t, h, "half an hour", 30*minute)
 	putFor(t, h, "two hours", 120*minute)
 	w.time.Advance(5 * time.Minute) // until its log rests, and tells it nothing more
-	w.turn(h)
+	w.armed(h)
 	w.time.set(time.Hour)
 	if got := w.lives(h, "half an hour", "two hours"); got != "[two hours]" {
 		t.Fatalf("after the jump %s live", got)
@@ -220,6 +220,21 @@ func TestAClockThatJumpsAnHourForwardAndBackEndsForGoodOnlyWhatWasRecorded(t *te
 	if got := w.lives(h, "two hours"); got != "[]" {
 		t.Fatal("two hours have passed")
 	}
+}
+
+// The clock jumps an hour forward while the shard waits for its next look. What is put from then on is removed in its time, and no request has to come.
+//
+// matrix G11; field case CAC-05
+func TestAfterAClockJumpedForwardAnEndIsStillRecordedInItsTime(t *testing.T) {
+	bothCaches(t, func(t *testing.T, w *timedWorld, h *Handle) {
+		putFor(t, h, "three hours", 3*3_600_000)
+		w.armed(h) // for its next look
+		w.time.set(time.Hour)
+		putFor(t, h, "a second", 1000)
+		w.armed(h)
+		w.time.Advance(time.Second + time.Millisecond + recordMargin)
+		w.await("it is removed", func() bool { _, any := h.Cache.Get("a second", 0); return !any })
+	})
 }
 
 // lives are those keys that are there now.

@@ -129,6 +129,20 @@ func newDiskWorldOver(t testing.TB, mem *vfs.Mem, build func(testing.TB, func(*w
 	return d
 }
 
+// stall waits until one job is under way, and lets that one stall: if the clock were moved on until it is seen that the job stalls, others that come
+// meanwhile, such as those of logs that go to rest, might as well.
+func (d *diskWorld) stall() {
+	d.t.Helper()
+	d.await("one job is under way", func() bool {
+		n := 0
+		for _, c := range d.pool.Stats().Jobs {
+			n += c.Running + c.Queued
+		}
+		return n == 1
+	})
+	d.clock.Advance(diskpool.StallAfter)
+}
+
 // close is the end of a process that is stopped in good order.
 func (d *diskWorld) close(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

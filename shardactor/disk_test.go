@@ -175,7 +175,8 @@ func TestAShardWaitsForADiskThatHangsAndGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-hang.Reached()
-	d.await("the right is given up", func() bool { d.clock.Advance(time.Second); return !h.Serving() })
+	d.stall()
+	d.await("the right is given up", func() bool { return !h.Serving() })
 	if !h.Showing() {
 		t.Error("what is committed is not shown")
 	}

@@ -140,8 +140,8 @@ func (s *Shard) Receive(t *actors.Turn) {
 	s.busy = nil
 	s.perform(t)
 	s.work(t)
+	s.rearm(t) // before the answers leave: who has one and moves a clock by hand finds the timer armed
 	s.flush()
-	s.rearm(t)
 }
 
 // wake serves whichever of the deadlines has passed.

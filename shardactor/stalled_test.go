@@ -3,7 +3,6 @@ package shardactor
 import (
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
@@ -20,7 +19,8 @@ func TestAShardThatWaitsForItsDiskShowsWhatIsCommittedUntilItsLogFails(t *testin
 	hang := d.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallSync}, Name: cacheDir(disklog.Cache) + "/*.log", Block: true, Err: syscall.EIO})
 	r := start(t, h, &CachePut{Key: "k", Value: []byte("new")})
 	<-hang.Reached()
-	d.await("the right is given up", func() bool { d.clock.Advance(time.Second); return !h.Serving() })
+	d.stall()
+	d.await("the right is given up", func() bool { return !h.Serving() })
 	if l, ok := h.Cache.Get("k", 0); !h.Showing() || !ok || string(l.Value) != "v" {
 		t.Errorf("shows: %v, %q %v", h.Showing(), l.Value, ok)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // racedSeeds are the worlds of a campaign under the race detector, which makes each ten times slower and has little to find: a world is one
 // goroutine. Three of them have one of each kind. The whole numbers are played without it.

@@ -7,9 +7,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // adder is an actor whose state depends on the order of what it gets.
 type adder struct {

@@ -16,10 +16,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/internal/effort"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(effort.Settled(m), goleak.Cleanup(func(code int) {
 		if felixdFolder != "" {
 			_ = os.RemoveAll(felixdFolder)
 		}

@@ -16,7 +16,8 @@ func TestAFaultFileIsFollowedWhileItChanges(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "faults")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		err := os.WriteFile(name+".new", []byte(text), 0o600)
+		if err = errors.Join(err, os.Rename(name+".new", name)); err != nil { // who follows it never sees half of it
 			t.Fatal(err)
 		}
 	}

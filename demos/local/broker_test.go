@@ -9,9 +9,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 func start(t *testing.T, o Options) *Broker {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) {
 	if code, asked := durable().Main(); asked {
 		os.Exit(code)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(effort.Settled(m))
 }
 
 // mission 272, mission 282

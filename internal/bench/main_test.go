@@ -12,6 +12,7 @@ import (
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/client/testbroker"
 	"github.com/felixd/felixd/internal/bench/machine"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/rawquic"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 		os.Exit(beRedis(os.Args[1]))
 	}
 	if os.Getenv(childVariable) == "" {
-		goleak.VerifyTestMain(m)
+		goleak.VerifyTestMain(effort.Settled(m))
 		return
 	}
 	if err := rawquic.Run(context.Background(), os.Stdin, os.Stdout, rawquic.Options{}); err != nil {

@@ -2,9 +2,12 @@ package effort
 
 import (
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestTableIsSortedDescribedAndNeverShrinksWhenFull(t *testing.T) {
@@ -103,5 +106,28 @@ func TestUnderTheRaceDetectorAFifthIsLeftAndNeverNothing(t *testing.T) {
 		if short > 0 && want > 0 && raced(Entry{Short: short}) != want {
 			t.Errorf("of %d are left %d, want %d", short, raced(Entry{Short: short}), want)
 		}
+	}
+}
+
+// runner is a Runner that leaves a goroutine behind which ends a little later.
+type runner struct{ ended atomic.Bool }
+
+func (r *runner) Run() int {
+	begun := make(chan struct{})
+	go func() {
+		close(begun)
+		time.AfterFunc(20*time.Millisecond, func() { r.ended.Store(true) })
+		for !r.ended.Load() {
+			runtime.Gosched()
+		}
+	}()
+	<-begun
+	return 7
+}
+
+func TestTestsAreOverWhenTheGoroutinesTheyLeftHaveEnded(t *testing.T) {
+	var r runner
+	if code := Settled(&r).Run(); code != 7 || !r.ended.Load() {
+		t.Errorf("code %d, ended: %v", code, r.ended.Load())
 	}
 }

@@ -21,7 +21,7 @@ func hosted(b *broker, caches ...route.Assignment) (handles []*shardactor.Handle
 				x, _ := e.Shard(0)
 				h = x.Shard
 			}
-			return h != nil
+			return h != nil && h.Serving() // one in memory is found there before it has begun
 		})
 		handles = append(handles, h)
 	}

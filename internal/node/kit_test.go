@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/sessionactor/quicconn"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor/route"
@@ -23,7 +24,7 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // patience is how long a test waits for what must come.
 const patience = 2 * time.Minute

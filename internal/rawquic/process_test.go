@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/internal/bench/machine"
+	"github.com/felixd/felixd/internal/effort"
 )
 
 // childVariable makes this test program a server process.
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		}
 	case "mute":
 	default:
-		goleak.VerifyTestMain(m)
+		goleak.VerifyTestMain(effort.Settled(m))
 	}
 }
 

@@ -45,6 +45,9 @@ func Shared(full float64) float64 {
 	return 4
 }
 
+// SyncsJudged is how many syncs there are at least before it is judged how many records share one.
+const SyncsJudged = 5
+
 // Within is a context for what must come.
 func Within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), Patience)

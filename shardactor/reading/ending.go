@@ -30,24 +30,22 @@ func (x *Ending) Due(now time.Time, endMillis uint64, any bool) (due bool, again
 	if x.open > 0 || !any {
 		return false, time.Time{}
 	}
-	at := time.UnixMilli(int64(endMillis))
-	if at.Before(x.next) {
-		at = x.next
-	}
-	if now.Before(at) {
-		return false, lookBy(now, at)
+	// An end is known by the wall clock, and when the last pass began by what has passed since: as times the two cannot be compared.
+	if left := max(leftUntil(now, endMillis), x.next.Sub(now)); left > 0 {
+		return false, lookIn(now, left)
 	}
 	x.next = now.Add(ExpireEvery)
 	return true, time.Time{}
 }
 
-// lookBy is when to look whether it is at: at the latest when the clock may have been set.
-func lookBy(now, at time.Time) time.Time {
-	if look := now.Add(ClockLook); look.Before(at) {
-		return look
-	}
-	return at
+// leftUntil is how far ahead of now an end is, by the wall clock.
+func leftUntil(now time.Time, endMillis uint64) time.Duration {
+	return time.UnixMilli(int64(endMillis)).Sub(now)
 }
+
+// lookIn is when to look whether what is left has passed: at the latest when the clock may have been set. It goes by what passes from now on, as
+// timers do, whatever the wall clock is set to: who compares it with other times of that kind finds the earlier one.
+func lookIn(now time.Time, left time.Duration) time.Time { return now.Add(min(left, ClockLook)) }
 
 // Batches splits the deletes of a pass into batches, each of which has an outcome from now on.
 func (x *Ending) Batches(list []Record) (batches [][]Record) {
@@ -103,8 +101,8 @@ func (m *MemoryEnding) Due(now time.Time) (due bool, again time.Time) {
 	if m.next == 0 {
 		return false, time.Time{}
 	}
-	if at := time.UnixMilli(int64(m.next)); now.Before(at) {
-		return false, lookBy(now, at)
+	if left := leftUntil(now, m.next); left > 0 {
+		return false, lookIn(now, left)
 	}
 	return true, time.Time{}
 }
@@ -114,5 +112,5 @@ func (m *MemoryEnding) Passed(now time.Time, nextMillis uint64) (again time.Time
 	if m.next = nextMillis; nextMillis == 0 {
 		return time.Time{}
 	}
-	return lookBy(now, time.UnixMilli(int64(nextMillis)))
+	return lookIn(now, leftUntil(now, nextMillis))
 }

@@ -35,7 +35,7 @@ func (w *waiter) Persisted(seq uint64) {
 
 func (w *waiter) wait(t *testing.T, seq uint64) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		if p, _ := w.get(); p >= seq {
 			return

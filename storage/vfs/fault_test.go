@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/felixd/felixd/internal/testkit"
+	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(testkit.Settled(m)) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }

@@ -17,9 +17,10 @@ import (
 
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/demos/local"
+	"github.com/felixd/felixd/internal/effort"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 // stage is a broker and how to reach it.
 type stage struct {

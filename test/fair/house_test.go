@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/felixd/felixd/actors"
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/shardactor"
@@ -23,7 +24,7 @@ import (
 	"github.com/felixd/felixd/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
 
 const (
 	patience    = 2 * time.Minute

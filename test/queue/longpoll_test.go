@@ -29,8 +29,8 @@ func TestQUE04_ALongPollOutlivesItsBroker(t *testing.T) {
 	}, client.ConsumeOptions{PollWait: 5 * time.Minute}))(t)
 	rounds, slowest := size("waiting_kills"), time.Duration(0)
 	for n := range 2 * rounds {
-		testkit.Eventually(t, "the poll waits", func() bool {
-			return d.value(d.Metrics(), "felix_group_polls_waiting") >= 1 || n > 0 && k.Stats().Polls > 0
+		testkit.Eventually(t, "what came is settled, or it would come again, and the poll waits", func() bool {
+			return k.Stats().Acked >= uint64(n) && d.value(d.Metrics(), "felix_group_polls_waiting") >= 1
 		})
 		if n%2 == 0 {
 			d.Kill()

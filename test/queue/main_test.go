@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/felixd/felixd/internal/effort"
 	"github.com/felixd/felixd/internal/testkit"
 )
 
@@ -16,7 +17,7 @@ import (
 var programs testkit.Programs
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(testkit.Settled(m), goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(effort.Settled(m), goleak.Cleanup(func(code int) {
 		programs.Remove()
 		os.Exit(code)
 	}))

@@ -111,13 +111,13 @@ func (f *flow) slowest() uint64 {
 // waitFor waits until every good reader has so many records.
 func (f *flow) waitFor(records uint64) {
 	f.t.Helper()
+	began := time.Now()
 	late := time.AfterFunc(patience, func() { // wakes the wait, which then fails
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.moved.Broadcast()
 	})
 	defer late.Stop()
-	began := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for f.slowest() < records {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(doomedVariable); ok {
 		os.Exit(serveDoomed(text, os.Stdin, os.Stdout))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(effort.Settled(m))
 }
 
 // start starts a broker with the two streams, and more if asked for.

@@ -15,7 +15,8 @@ import (
 func TestSTR04_AReplayFromTheStartDeliversEveryRecordDespiteTheDropPolicy(t *testing.T) {
 	t.Parallel()
 	const perBatch, size = 4, 64
-	history := testkit.Size("replayed_records")
+	const least = 1600 // records of history: a fifth of them are far more than the queue holds, and all of them than what is on the way
+	history := max(least, testkit.Size("replayed_records"))
 	limits := node.DefaultLimits()
 	limits.RingBatches, limits.RingBytes = history/perBatch, 1<<30
 	for _, c := range []struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -82,6 +83,9 @@ func ends(t *testing.T, c *client.Client, stream string, quick, late *client.Sub
 	got := map[string]taken{"the quick reader": <-quickly, "the late reader": <-lately}
 	noMore()
 	owed := <-acknowledged
+	if len(owed) < before-underWay {
+		t.Errorf("the publisher was refused after %d records, before the end had begun", len(owed))
+	}
 	for name, of := range got {
 		if !errors.Is(of.err, io.EOF) {
 			t.Errorf("%s: its subscription ended with %v", name, of.err)
@@ -90,32 +94,38 @@ func ends(t *testing.T, c *client.Client, stream string, quick, late *client.Sub
 	}
 }
 
-// publishUntilRefused publishes with several records under way, closes begun at the record of that number, and returns which were
-// acknowledged once one was not. It begins records while publishing stands, and waits for those that it has begun within ctx.
+// underWay is how many records a publisher has without an answer.
+const underWay = 16
+
+// publishUntilRefused publishes with several records under way, closes begun at the record of that number, or when it ends, and returns which were
+// acknowledged before one was not. It begins records while publishing stands, and waits within ctx for all that it has begun: what is still on its
+// way when the stream is made again would be a record of that one.
 func publishUntilRefused(ctx, publishing context.Context, c *client.Client, stream string, at uint64, begun chan<- struct{}) (acknowledged []uint64) {
-	const underWay = 16
+	begin := sync.OnceFunc(func() { close(begun) })
+	defer begin()
 	var open []*client.PendingPublish
-	settle := func() bool {
+	refused := false
+	settle := func() {
 		_, err := open[0].Wait(ctx)
 		open = open[1:]
-		if err == nil {
+		if refused = refused || err != nil; !refused {
 			acknowledged = append(acknowledged, uint64(len(acknowledged)))
 		}
-		return err == nil
 	}
-	for n := uint64(0); ; n++ {
+	for n := uint64(0); !refused; n++ {
 		if n == at {
-			close(begun)
+			begin()
 		}
 		p, err := c.PublishAsync(publishing, namespace, stream, record(n, 100))
 		if err != nil {
 			break
 		}
-		if open = append(open, p); len(open) == underWay && !settle() {
-			return acknowledged // what was sent behind it was refused too
+		if open = append(open, p); len(open) == underWay {
+			settle()
 		}
 	}
-	for len(open) > 0 && settle() {
+	for len(open) > 0 { // what was sent behind one that was refused was refused too
+		settle()
 	}
 	return acknowledged
 }

@@ -190,9 +190,13 @@ func (p *pace) measure(ctx context.Context, every, lasting time.Duration) []time
 			break
 		}
 	}
-	late := time.AfterFunc(patience, p.came.Broadcast)
-	defer late.Stop()
 	began := time.Now()
+	late := time.AfterFunc(patience, func() { // wakes the wait, which then fails
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.came.Broadcast()
+	})
+	defer late.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.times) < p.sent && p.wrong == nil && time.Since(began) < patience {
