@@ -29,14 +29,18 @@ func TestWatchHandsOutEveryChangeOnceAcrossLosses(t *testing.T) {
 		}
 	}
 	written := 0
-	for round := range 5 {
-		for ; written < 60*(round+1); written++ {
+	write := func(upTo int) {
+		for ; written < 3*upTo; written++ {
 			b.CachePut("ns/wide", uint32(written%3), "k", fmt.Sprint(written/3))
 		}
+	}
+	for round := range 5 {
+		write(20*round + 13)
 		read(id.Offset(20*round + 7)) // and with more on the way
 		dropAll(t, b, c)
+		write(20*round + 20) // of each shard, so that none is read to here without a resumption
 		read(id.Offset(20*round + 20))
-		untilResumed(t, c, 3*round+3)
+		wantResumes(t, c, 3*round+3)
 	}
 }
 

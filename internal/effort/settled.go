@@ -1,6 +1,7 @@
 package effort
 
 import (
+	"flag"
 	"runtime"
 	"time"
 )
@@ -12,7 +13,8 @@ const settling = time.Minute
 type Runner interface{ Run() int }
 
 // Settled is a Runner whose end waits until as many goroutines are left as there were at its beginning, for a minute at most: connections are
-// given up in their own time after the last test, and a busy machine needs more of it than somebody who looks for leaks allows.
+// given up in their own time after the last test, and a busy machine needs more of it than somebody who looks for leaks allows. It does not wait
+// for a fuzzer, which keeps goroutines of its own.
 func Settled(m Runner) Runner { return settled{m} }
 
 type settled struct{ m Runner }
@@ -21,6 +23,9 @@ type settled struct{ m Runner }
 func (s settled) Run() int {
 	before := runtime.NumGoroutine()
 	code := s.m.Run()
+	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" {
+		return code
+	}
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
 	for late := time.Now().Add(settling); runtime.NumGoroutine() > before && time.Now().Before(late); {
