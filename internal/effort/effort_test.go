@@ -2,9 +2,9 @@ package effort
 
 import (
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -109,19 +109,25 @@ func TestUnderTheRaceDetectorAFifthIsLeftAndNeverNothing(t *testing.T) {
 	}
 }
 
-// runner is a Runner that leaves a goroutine behind which ends a little later.
+// runner is a Runner that leaves goroutines behind which end a little later: more than can have ended of those that were there before it.
 type runner struct{ ended atomic.Bool }
 
 func (r *runner) Run() int {
-	begun := make(chan struct{})
-	go func() {
-		close(begun)
-		time.AfterFunc(20*time.Millisecond, func() { r.ended.Store(true) })
-		for !r.ended.Load() {
-			runtime.Gosched()
-		}
-	}()
-	<-begun
+	const many = 20
+	var begun sync.WaitGroup
+	begun.Add(many)
+	end := make(chan struct{})
+	for range many {
+		go func() {
+			begun.Done()
+			<-end
+		}()
+	}
+	begun.Wait()
+	time.AfterFunc(20*time.Millisecond, func() {
+		r.ended.Store(true)
+		close(end)
+	})
 	return 7
 }
 
