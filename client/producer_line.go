@@ -18,7 +18,6 @@ type line struct {
 	wake     chan struct{} // there is another batch
 
 	mu      sync.Mutex
-	first   uint64           // number from which on batches hold slots: that of the oldest without an outcome, or next
 	next    uint64           // number of the next batch
 	reached uint64           // one past the highest number that is in the log
 	batches []*ProducedBatch // without an outcome, in order
@@ -123,18 +122,16 @@ func (l *line) rest() bool {
 // numbers again, counted from its last, and would not know the oldest when more than those had come behind it.
 func (l *line) landed(i int) {
 	l.mu.Lock()
-	b := l.batches[i]
+	b, before := l.batches[i], l.batches[0].sequence
 	l.batches = slices.Delete(l.batches, i, i+1)
 	l.reached = max(l.reached, b.sequence+1)
-	first := l.next
+	oldest := l.next
 	if len(l.batches) > 0 {
-		first = l.batches[0].sequence
+		oldest = l.batches[0].sequence
 	}
-	free := first - l.first
-	l.first = first
 	l.mu.Unlock()
 	l.end(b, nil)
-	l.release(free)
+	l.release(oldest - before)
 }
 
 // fail ends all batches, the first of them with err. Numbers begin again at the first one's when it is certain that none of
@@ -148,8 +145,8 @@ func (l *line) fail(err error) {
 	for _, b := range doomed {
 		stop = stop || b.doubt
 	}
-	free := l.next - l.first
-	l.first, l.next = doomed[0].sequence, doomed[0].sequence
+	held := l.next - doomed[0].sequence
+	l.next = doomed[0].sequence
 	if stop {
 		l.stopped = err
 	}
@@ -168,7 +165,7 @@ func (l *line) fail(err error) {
 			l.end(b, &ProducerError{Op: op, Stopped: stop, Err: err})
 		}
 	}
-	l.release(free)
+	l.release(held)
 }
 
 // end tells the outcome of a batch that is in the line no more.

@@ -1,6 +1,9 @@
 package tidy
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"slices"
 	"testing"
 )
@@ -83,6 +86,23 @@ func TestPackagesWithGoroutinesAreNotLeftToThemselves(t *testing.T) {
 		"scripts/unraced.txt:9: example.com/third is no package of this module")
 	if _, err := Unraced(tree, "scripts/none.txt", nil); err == nil {
 		t.Error("a list that is not there was taken")
+	}
+}
+
+func TestWhatRunsBesideSomethingIsSeenHoweverItIsStarted(t *testing.T) {
+	for text, want := range map[string]bool{
+		"go f()": true, "g.Go(func() {})": true, "t.Parallel()": true, "b.RunParallel(f)": true,
+		"f()": false, "x.Go(job{})": false, "f(g.Go)": false, "func() {}()": false,
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\nfunc _() { "+text+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		ast.Inspect(f, func(n ast.Node) bool { got = got || begins(n); return true })
+		if got != want {
+			t.Errorf("%q begins something: %v, want %v", text, got, want)
+		}
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 const whyUnraced = "the race detector is spared only what it cannot find anything in"
 
 // Unraced holds a list of packages that the race detector leaves out against their source. A line is an import path, or one and the word
-// `drives` behind it; # begins a comment. Neither such a package nor its tests start a goroutine with a go statement, unless it drives programs:
+// `drives` behind it; # begins a comment. Neither such a package nor its tests start a goroutine, with a go statement or by handing a function to a
+// method Go, as that of a WaitGroup, and no test of it is parallel, unless it drives programs:
 // then it is one of those in the folders drivers, whose goroutines wait for processes that no detector of theirs can see into.
 func Unraced(t *Tree, list string, drivers []string) ([]Finding, error) {
 	text, err := os.ReadFile(filepath.Join(t.Root, filepath.FromSlash(list)))
@@ -72,11 +73,33 @@ func (t *Tree) goStatements(folder string) ([]Finding, error) {
 			return nil, fmt.Errorf("look for goroutines: %w", err)
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			if g, ok := n.(*ast.GoStmt); ok {
-				out = append(out, Finding{File: s.File, Line: fset.Position(g.Go).Line})
+			if begins(n) {
+				out = append(out, Finding{File: s.File, Line: fset.Position(n.Pos()).Line})
 			}
 			return true
 		})
 	}
 	return out, nil
+}
+
+// begins reports whether from a node on something runs beside what comes behind it.
+func begins(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		method, ok := n.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		if method.Sel.Name == "Parallel" || method.Sel.Name == "RunParallel" {
+			return true
+		}
+		if method.Sel.Name != "Go" || len(n.Args) != 1 {
+			return false
+		}
+		_, function := n.Args[0].(*ast.FuncLit)
+		return function
+	}
+	return false
 }
