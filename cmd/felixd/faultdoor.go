@@ -19,6 +19,7 @@ const (
 	faultConnsMax = 4                // connections at a time: a person, a script, and room for what hangs
 	faultIdle     = time.Minute      // longest wait for the next request, so that what hangs gives its place back
 	faultWrite    = 10 * time.Second // longest wait for a client to take an answer
+	faultLast     = time.Second      // the same once the door closes: what was done is told, but nobody holds up an end
 )
 
 // faultDoor lets whoever may write to its socket crash, pause and slow actors. A connection carries requests and answers in turn, one
@@ -90,7 +91,7 @@ func (d *faultDoor) serve(conn net.Conn) {
 	defer d.leave(conn)
 	lines := bufio.NewReaderSize(conn, faultLineMax)
 	for {
-		if conn.SetReadDeadline(time.Now().Add(faultIdle)) != nil {
+		if !d.awaitNext(conn) {
 			return
 		}
 		line, err := lines.ReadSlice('\n')
@@ -107,13 +108,33 @@ func (d *faultDoor) serve(conn net.Conn) {
 	}
 }
 
-// answer writes one line; false when nobody takes it.
+// awaitNext gives the next request its time; false when there is to be none. It and close exclude each other, so that no deadline given
+// here outlasts the one that ends the reading.
+func (d *faultDoor) awaitNext(conn net.Conn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.closed && conn.SetReadDeadline(time.Now().Add(faultIdle)) == nil
+}
+
+// answer writes one line; false when nobody takes it. It is written also when the door closes meanwhile: what was done is told, and a
+// crash can be what closes the door.
 func (d *faultDoor) answer(conn net.Conn, what any) bool {
-	if conn.SetWriteDeadline(time.Now().Add(faultWrite)) != nil {
+	if d.awaitTaker(conn) != nil {
 		return false
 	}
 	_, err := conn.Write(faultLine(what))
 	return err == nil
+}
+
+// awaitTaker gives the next answer its time.
+func (d *faultDoor) awaitTaker(conn net.Conn) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most := faultWrite
+	if d.closed {
+		most = faultLast
+	}
+	return conn.SetWriteDeadline(time.Now().Add(most))
 }
 
 // leave closes conn and gives its place back.
@@ -141,14 +162,16 @@ func (d *faultDoor) end() {
 	}
 }
 
-// close ends all connections and takes the socket away. It returns when the door's goroutines have ended.
+// close takes the socket away and ends all connections: at once where nothing is asked, else behind the answer, which has faultLast to be
+// taken. It returns when the door's goroutines have ended.
 func (d *faultDoor) close() {
 	d.once.Do(func() {
 		_ = d.listener.Close()
 		d.mu.Lock()
 		d.closed = true
 		for _, conn := range d.conns {
-			_ = conn.Close()
+			_ = conn.SetReadDeadline(time.Unix(0, 0)) // nothing more is heard
+			_ = conn.SetWriteDeadline(time.Now().Add(faultLast))
 		}
 		d.mu.Unlock()
 		d.remove()

@@ -36,7 +36,13 @@ func scratch(t *testing.T) *dataDir {
 // doorAt opens a fault door over a system of the test's own, on a clock that stands.
 func doorAt(t *testing.T, data *dataDir) (*actors.System, *faultDoor) {
 	t.Helper()
-	system := actors.NewSystem(actors.Options{Clock: actors.NewManualClock(time.Unix(1_700_000_000, 0))})
+	return doorThatTells(t, data, nil)
+}
+
+// doorThatTells is doorAt with a listener for what the system says, which hears of a fault before its request is answered.
+func doorThatTells(t *testing.T, data *dataDir, events actors.EventSink) (*actors.System, *faultDoor) {
+	t.Helper()
+	system := actors.NewSystem(actors.Options{Clock: actors.NewManualClock(time.Unix(1_700_000_000, 0)), Events: events})
 	l, err := listenFaults(data)
 	if err != nil {
 		t.Fatal(err)
@@ -233,6 +239,64 @@ func TestTheSocketIsTheOwnersAloneAndGoesWhenTheDoorCloses(t *testing.T) {
 		if _, err := os.Lstat(data.file(name)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s is left: %v", name, err)
 		}
+	}
+}
+
+// holdingSink holds up the one fault it hears of.
+type holdingSink struct{ heard, goOn chan struct{} }
+
+func (s holdingSink) Emit(e actors.Event) {
+	if _, ok := e.(actors.FaultInjected); ok {
+		close(s.heard)
+		<-s.goOn
+	}
+}
+
+// A crash of what the node cannot be without closes the door, maybe sooner than its own request is answered.
+func TestWhatWasAskedIsAnsweredThoughTheDoorCloses(t *testing.T) {
+	data := scratch(t)
+	asked, goOn := make(chan struct{}), make(chan struct{})
+	system, door := doorThatTells(t, data, holdingSink{asked, goOn})
+	idle(t, system, "shards", "host", "")
+	k := knockAt(t, data.path)
+	request := `{"do":"heal","actor":"shards"}`
+	if _, err := io.WriteString(k.conn, request+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		door.close()
+	}()
+	for begun := false; !begun; {
+		door.mu.Lock()
+		begun = door.closed
+		door.mu.Unlock()
+	}
+	close(goOn)
+	if got := k.hear(); got != request || !k.ended() {
+		t.Errorf("got %s", got)
+	}
+	<-closed
+}
+
+func TestAClientThatTakesNoAnswersDoesNotHoldUpTheEndOfTheDoor(t *testing.T) {
+	data := scratch(t)
+	_, door := doorAt(t, data)
+	k := knockAt(t, data.path)
+	if err := k.conn.SetDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for line := []byte(strings.Repeat("{}\n", 1000)); ; { // until its own requests find no room, as the answers to them do not
+		if _, err := k.conn.Write(line); err != nil {
+			break
+		}
+	}
+	begun := time.Now()
+	door.close()
+	if took := time.Since(begun); took >= faultWrite {
+		t.Errorf("the end took %v", took)
 	}
 }
 
