@@ -42,7 +42,7 @@ type Log struct {
 	Bytes       int64     `json:"bytes"`     // of segments, as they stay
 	Generation  uint64    `json:"generation"`
 	Commit      uint64    `json:"commit"`
-	Lost        []LostEnd `json:"lost_ends,omitempty"` // of a stream
+	Lost        []LostEnd `json:"lost_ends,omitempty"` // of a stream or a cache
 	Mark        *Mark     `json:"mark,omitempty"`      // nil: there is none that can be used
 	Segments    []Segment `json:"segments"`            // up to a damage
 	Warnings    []string  `json:"warnings,omitempty"`
@@ -136,7 +136,7 @@ func describe(p *place, plan *segment.Plan, err error, verify segment.Verify) Lo
 	if plan.Meta != nil {
 		l.LogID = plan.Meta.Log.String()
 	}
-	if p.kind == segment.Stream {
+	if p.kind == segment.Stream || p.kind == segment.Cache {
 		l.Lost = lostEnds(plan.Replica.Lost)
 	}
 	if m := plan.Mark; m != nil {

@@ -147,11 +147,23 @@ func (r *repair) cut() error {
 		return err
 	}
 	r.tell(plan)
+	if r.place.kind == segment.Cache {
+		if plan.Replica.Lost, err = r.given(plan, in.Entries); err != nil {
+			return err
+		}
+		told := plan.Replica.Lost[len(plan.Replica.Lost)-1]
+		r.step("versions from %d up to %d, which clients may hold, are not given again: the log goes on behind them", told.End, told.Cursors)
+	}
 	if !r.o.Yes {
 		return nil
 	}
 	if err := r.salvage(plan, in.Entries); err != nil {
 		return err
+	}
+	if r.place.kind == segment.Cache { // before anything goes from which it is told
+		if err := r.small(segment.ReplicaName, segment.AppendReplica(nil, segment.SaltOf(plan.Meta.Log), &plan.Replica)); err != nil {
+			return err
+		}
 	}
 	if err := r.carryOut(plan, in.Entries); err != nil {
 		return err
