@@ -57,5 +57,8 @@ func (d *delivery) hole() afterHole {
 // over implements source.
 func (d *delivery) over() {}
 
+// copies implements source.
+func (d *delivery) copies() bool { return !d.shape.apart() }
+
 // last implements source.
 func (d *delivery) last(e ending) wire.Message { return endFrame(d.request.grant, d.id, e) }

@@ -42,6 +42,7 @@ type feed struct {
 	next    id.Offset      // where the next page begins
 	gate    Gate
 	batches []*batch.Batch
+	large   *sessioncore.LargePage // room for what is in hand; nil while that is no more than usual
 
 	busy      bool         // more than one batch was queued when there was something to write last
 	busySince time.Time    // when that was
@@ -64,6 +65,8 @@ type source interface {
 	hole() afterHole
 	// over says that the event stream has ended.
 	over()
+	// copies reports whether frames are made of what a page holds, instead of being written as it is.
+	copies() bool
 	// last is the last message for an end, nil when there is none for this client.
 	last(e ending) wire.Message
 }

@@ -43,6 +43,8 @@ type Metrics struct {
 
 	ReadsOverdue prometheus.Gauge // that were answered as failed and have not come back
 
+	EventStreamsStuck prometheus.Counter // that were ended to make room for others
+
 	Watches        prometheus.Gauge
 	WatchEvents    prometheus.Counter
 	WatchesLagged  prometheus.Counter
@@ -107,6 +109,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		Parked:       gauge("felix_parked_requests", "Reads of logs, gets of values that are not in memory included, and subscribes and watches that wait for a disk or for answers before theirs."),
 		ReadsOverdue: gauge("felix_log_reads_overdue", "Reads of logs that their clients were told of as failed, because the disk did not answer, and that have not come back."),
 		ParkedBytes:  gauge("felix_parked_request_bytes", "Bytes of memory that felix_parked_requests are counted with; at the bound of their connection, or of the node, more are answered overloaded."),
+
+		EventStreamsStuck: counter("felix_event_streams_stuck_total", "Event streams that were broken off because their clients did not take a large record while others waited for its room."),
 
 		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
 		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),

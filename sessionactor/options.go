@@ -71,6 +71,9 @@ type Options struct {
 	// longer prefixes. All watches of the node hold four times as much at most, those of a connection twice, and a tenant has always room for
 	// one. A watch whose client takes nothing for 10 s lets go of them, and tells it where to go on.
 	NodeSnapshots *Snapshots
+	// Large bounds what event streams have in hand beyond 64 KiB each: records and values that were read from disk for one of them, and frames
+	// that are made for one, until its client has taken them.
+	Large *LargePages
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
@@ -115,6 +118,7 @@ func DefaultOptions() Options {
 		Overdue:       NewOverdue(),
 		ReadRecords:   rangeRecords,
 		NodeSnapshots: NewSnapshots(watchSnapshotBytes),
+		Large:         NewLargePages(sessioncore.DefaultLarge()),
 		ProducerIDs:   NewProducerIDs(randomID),
 		Window:        wire.PublishWindow,
 		FrameBytes:    wire.MaxPayload,

@@ -59,7 +59,8 @@ type session struct {
 	parked sessioncore.ParkUse  // requests that wait, in the books of the node
 	groups polled
 
-	snapshots sessioncore.ParkUse // current values for its watches, in the books of the node
+	large     sessioncore.LargeConn // pages of its event streams, in the books of the node
+	snapshots sessioncore.ParkUse   // current values for its watches, in the books of the node
 
 	gathering gather.Of[*lane] // answers of several lanes leave together
 	astir     atomic.Int32     // length of awake, for those that do not hold mu

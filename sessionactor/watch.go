@@ -169,3 +169,6 @@ func (w *watch) last(e ending) wire.Message {
 
 // over implements source.
 func (w *watch) over() { w.values.drop() }
+
+// copies implements source.
+func (w *watch) copies() bool { return true }

@@ -106,6 +106,10 @@ func (w *watch) writeValues(ctx context.Context) (more bool, err error) {
 		if buf = buf[:0]; cap(buf) > 2*writeBytes {
 			buf = make([]byte, 0, writeBytes)
 		}
+		if w.large != nil {
+			w.cold = recordReader{}
+			w.giveRoom()
+		}
 	}
 	if resume, lost := w.values.missed(); lost {
 		w.next = resume
@@ -124,6 +128,11 @@ func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more boo
 		return buf, false, nil
 	}
 	w.next = e.Version
+	if e.Cold && e.ValueBytes >= writeBytes { // its frame is written by itself, right after it is made
+		if w.takeRoom(ctx, (1+frameCopies)*e.ValueBytes, nil) == roomEnded && w.session.finish.Err() == nil {
+			return buf, false, errUnheard
+		}
+	}
 	if w.session.finish.Err() != nil {
 		return buf, false, errFinishing
 	}
@@ -138,6 +147,10 @@ func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more boo
 // valuesFailed ends the event stream at the value that could not be had, behind those before it.
 func (w *watch) valuesFailed(ctx context.Context, buf []byte, err error) error {
 	w.values.drop()
+	if errors.Is(err, errUnheard) {
+		w.stream.CancelWrite()
+		return err
+	}
 	if err := w.hand(buf); err != nil {
 		return err
 	}
