@@ -110,7 +110,8 @@ func (o *Options) checkWindows() error {
 // broker: for each pool its size times its connection window. In a cluster it is that much for each broker the client has
 // connections to. With the defaults the shared connection may hold 256 MiB; Pooled adds up to 8 x 256 MiB for events,
 // 8 x 256 MiB for the cache and 4 x 8 MiB for answers to publishes, 4 GiB and 32 MiB in all; HighThroughput to twice that.
-// Windows start at 1 MiB and grow only for data that is not read in time. On top come PublishInflightBytes, up to the
+// The window of a stream starts at 512 KiB and grows only while it is read, so that a connection holds that much for each subscription
+// that is not. On top come PublishInflightBytes, up to the
 // send windows for requests of the cache, and for each QueueDropNew subscription wire.SubscriberQueueBytes.
 func (o Options) ReceiveWindowBytes() uint64 {
 	o = o.withWindows()

@@ -11,7 +11,7 @@ const (
 
 // Windows are the receive windows of a connection, in bytes: how much a peer may have sent that our side has not read. They
 // start at the initial values and double, up to the maxima, while the reader keeps up; a reader that stops holds at most
-// the window it had. A pool of n connections multiplies them: 8 connections of 256 MiB may hold 2 GiB.
+// the window its stream had. A pool of n connections multiplies them: 8 connections of 256 MiB may hold 2 GiB.
 type Windows struct {
 	StreamInitial uint64 // one stream, at its start
 	StreamMax     uint64 // one stream, at most
@@ -27,9 +27,11 @@ func DefaultServerWindows() Windows {
 }
 
 // DefaultClientWindows are a client's, for events: up to 64 MiB per subscription and 256 MiB per connection, so that a burst
-// fits while the application is busy; they start at what suits a quiet subscription.
+// fits while the application is busy. A stream starts at what suits a quiet subscription. A connection starts at its most: its window grows
+// only as something is read, so that with a small one the few subscriptions that nobody reads would hold up everything else on it,
+// answers and signs of life included.
 func DefaultClientWindows() Windows {
-	return Windows{StreamInitial: 512 * kib, StreamMax: 64 * mib, ConnInitial: 1 * mib, ConnMax: 256 * mib}
+	return Windows{StreamInitial: 512 * kib, StreamMax: 64 * mib, ConnInitial: 256 * mib, ConnMax: 256 * mib}
 }
 
 // WithMax returns w with other maxima, in bytes; 0 keeps the one there is. Initial values never exceed their maximum: a

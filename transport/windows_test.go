@@ -90,6 +90,22 @@ func TestOneStalledStreamLeavesTheOthersFlowing(t *testing.T) {
 	}
 }
 
+// mission 192: and events that nobody reads hold up neither the others nor the answers on a client's connection, from its first moment on.
+func TestEventsThatNobodyReadsLeaveAClientsConnectionFlowing(t *testing.T) {
+	h := openHouse(t, Policy{})
+	client, server := h.connect(t, h.options(t, ClientTLSOptions{}))
+	for range 6 {
+		events := must[*quic.SendStream](t)(server.OpenUniStreamSync(within(t)))
+		if sent := fill(t, events, 256*kib); sent < 256*kib {
+			t.Errorf("%d bytes went out", sent)
+		}
+	}
+	go echoOne(server)
+	if got := ask(t, client, "through"); got != "through" {
+		t.Errorf("answered %q", got)
+	}
+}
+
 func TestDefaultWindowsAreTheDocumentedOnes(t *testing.T) {
 	server, client := DefaultServerWindows(), DefaultClientWindows()
 	if server.StreamMax != 2<<20 || server.ConnMax != 8<<20 {
