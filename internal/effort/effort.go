@@ -30,6 +30,7 @@ func Table() []Entry {
 		{"actor_panic_rounds", 1000, 1000, "panics of one spawned actor, each settling all it had accepted (actors)"},
 		{"busy_seconds", 4, 30, "seconds with every core taken by slowed shards (test/hostile)"},
 		{"cache_bursts", 30, 20_000, "bursts of requests of one sender, each answer held against a map, on four kinds of caches (shardactor)"},
+		{"cache_chaos_rounds", 600, 60_000, "rounds of requests to a cache shard to which everything happens, two hundred in each life (shardactor)"},
 		{"cache_demo_samples", 100, 2000, "operations of each kind and size that the cache demo measures (demos/cache)"},
 		{"cache_histories", 30, 500, "concurrent histories of each key of a log-backed cache, with crashes between, each judged whole (test/cache)"},
 		{"cache_image_steps", 600, 20_000, "writes to a cache shard at whose disk operations crash images are taken, each opened and compared (shardactor)"},
