@@ -272,11 +272,13 @@ func (d *disk) needGroups() *groupLogs {
 	return d.groups
 }
 
-// groupFiles are those of the groups' logs that are open, or are being opened.
-func (d *disk) groupFiles() []*keysLog {
+// endGroups gives back what was held for what groups keep, now that the shard and its groups have ended, and returns their logs whose files are open,
+// or are being opened.
+func (d *disk) endGroups() []*keysLog {
 	if d.groups == nil {
 		return nil
 	}
+	d.groups.kept.leave()
 	return d.groups.begunLogs()
 }
 
@@ -313,7 +315,7 @@ func (d *disk) closeReaders(reason storage.CloseReason) {
 
 // end closes the files, with a last snapshot unless nobody will open them again.
 func (d *disk) end(deleted bool, done func(error)) {
-	logs := d.groupFiles() // once: an open may fail at any moment
+	logs := d.endGroups() // once: an open may fail at any moment
 	each := joined(1+len(logs), done)
 	for _, l := range logs {
 		l.end(deleted, each)
@@ -327,7 +329,7 @@ func (d *disk) end(deleted bool, done func(error)) {
 }
 
 func (d *disk) setAside(done func(error)) {
-	logs := d.groupFiles()
+	logs := d.endGroups()
 	each := joined(1+len(logs), done)
 	for _, l := range logs {
 		l.filesAside(each)

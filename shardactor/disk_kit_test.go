@@ -157,6 +157,9 @@ func (d *diskWorld) close(t testing.TB) {
 	if err := d.store.Close(); err != nil {
 		t.Error(err)
 	}
+	if kept, claims := d.disks.kept.used(), d.disks.claims.used(); kept != 0 || claims != 0 {
+		t.Errorf("when all is closed groups hold %d bytes for what they keep, and %d for what is in flight", kept, claims)
+	}
 	select {
 	case <-d.pool.Close():
 	case <-ctx.Done():

@@ -3,12 +3,14 @@ package shardactor
 import (
 	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/shardactor/route"
 	"github.com/felixd/felixd/storage/disklog"
@@ -74,6 +76,8 @@ type Disks struct {
 	state      *reading.StateBudget
 	index      *keyed.Budget // of the keys of caches and counters
 	claims     *groupClaims
+	kept       *groupClaims  // what groups keep
+	groupIndex *keyed.Budget // of the keys of groups, which kept bounds; this one only counts them
 	compaction pace
 	removed    removedRoom
 	cold       errands       // reads of values that deletes wait for
@@ -94,6 +98,9 @@ func NewDisks(o DiskOptions) *Disks {
 	if o.Groups.PerShard == 0 {
 		o.Groups = DefaultGroupSettings()
 	}
+	if o.Groups.Kept.Node == 0 {
+		o.Groups.Kept = groupcore.DefaultKept()
+	}
 	if o.CacheBase == nil {
 		o.CacheBase = func() id.Offset { return id.Offset(max(0, o.Exec.Now().UnixMicro())) }
 	}
@@ -105,6 +112,7 @@ func NewDisks(o DiskOptions) *Disks {
 	}
 	d := &Disks{
 		opts: o, state: reading.NewStateBudget(o.StateBytes), index: keyed.NewBudget(o.IndexBytes), claims: newGroupClaims(o.Groups.Claims),
+		kept: newGroupKept(o.Groups.Kept), groupIndex: keyed.NewBudget(math.MaxInt64 / 2),
 		compaction: pace{rate: o.CompactionRate},
 		removed:    removedRoom{limit: o.RemovedBytes},
 		cold:       errands{limit: coldRuns}, moving: errands{limit: compactRuns},

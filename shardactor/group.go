@@ -130,6 +130,9 @@ type groupOptions struct {
 	metrics *GroupMetrics
 	claims  *groupClaims // of the node, of which the tenant's groups have a share
 	tenant  string
+	kept    *groupClaims      // of the node, too
+	keeper  *groupcore.Holder // in kept; the shard's, which outlives the group
+	beyond  int               // that it holds at first, beyond what a group without keys does
 }
 
 // groupBounds is the mailbox of a group: as many requests as a shard's, which it gets them from.
@@ -144,7 +147,7 @@ func (g *Group) Receive(t *actors.Turn) {
 		ref := actors.RefOf[groupMessage](t)
 		g.known, g.base = g.ends()
 		g.holder = g.opts.claims.join(g.opts.tenant, g.opts.inbox)
-		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known})
+		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known, Kept: g.opts.beyond})
 		g.grant(0)
 		g.opts.loaded = nil
 		g.opts.metrics.Active.Inc()
@@ -192,8 +195,17 @@ func (g *Group) step(at time.Duration, in groupcore.Input) {
 
 func (g *Group) grant(at time.Duration) {
 	for w, ok := g.core.Wants(); ok; w, ok = g.core.Wants() {
-		g.core.Step(at, g.opts.claims.want(g.holder, w))
+		budget, holder := g.budget(w.Of)
+		g.core.Step(at, budget.want(holder, w))
 	}
+}
+
+// budget is what a group has its room of, and as whom.
+func (g *Group) budget(of groupcore.Budget) (*groupClaims, *groupcore.Holder) {
+	if of == groupcore.BudgetKept {
+		return g.opts.kept, g.opts.keeper
+	}
+	return g.opts.claims, g.holder
 }
 
 // catchUp takes what came before the requests that it is to come behind.
@@ -335,7 +347,8 @@ func (g *Group) performOne(t *actors.Turn, at time.Duration, e groupcore.Effect)
 			g.flushLater(m.reply)
 		}
 	case groupcore.Spare:
-		g.opts.claims.spare(g.holder, e)
+		budget, holder := g.budget(e.Of)
+		budget.spare(holder, e)
 	case groupcore.Deadline:
 		g.coreWake = g.started.Add(e.At)
 	case groupcore.Idle:

@@ -216,13 +216,15 @@ func TestGroupsThatDoNotExistTakeNoPlaceOfThoseThatDo(t *testing.T) {
 }
 
 func TestTheMemoryOfGroupsIsBounded(t *testing.T) {
-	const limit = 32 << 10
-	d := newDiskWorld(t, vfs.NewMem(), func(s *diskSetup) { s.disk.IndexBytes = limit })
+	const limit = 1 << 20
+	settings := DefaultGroupSettings()
+	settings.Kept = groupcore.ClaimsOf(limit)
+	d := newDiskWorld(t, vfs.NewMem(), func(s *diskSetup) { s.disk.Groups = settings })
 	h := d.streamShard("jobs")
 	written(t, h, 0, "0")
 	refused := 0
 	var first *worker
-	for i := range 400 {
+	for i := range 100 {
 		w := newWorker(t, h, fmt.Sprintf("%s-%04d", strings.Repeat("x", 240), i), 1)
 		a, ok := w.ask(&groupcore.Poll{Conn: 1, Max: 1}).(groupcore.Answer)
 		switch {
@@ -237,8 +239,11 @@ func TestTheMemoryOfGroupsIsBounded(t *testing.T) {
 			first = w
 		}
 	}
-	if used := d.disks.index.Used(); used > 2*limit || refused == 0 {
+	if used := d.disks.kept.used(); used > limit || used < limit/2 || refused == 0 {
 		t.Errorf("%d bytes are used of a budget of %d, and %d groups were refused", used, limit, refused)
+	}
+	if used := d.disks.index.Used(); used != 0 {
+		t.Errorf("groups take %d bytes from caches", used)
 	}
 	first.ack(0) // what there is goes on
 }

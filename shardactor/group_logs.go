@@ -24,10 +24,12 @@ type groupLogs struct {
 	begun         bool
 	openErr       error // why one could not be opened, until the shard has taken it
 	poisoned      [2]error
+	kept          keptNames
 }
 
 func newGroupLogs(o diskOptions) *groupLogs {
 	g := &groupLogs{}
+	g.kept = keptNames{budget: o.disks.kept, tenant: o.spec.Tenant, count: g.count}
 	o.fold = foldGroups
 	for i, kind := range []disklog.Kind{disklog.Groups, disklog.DeadLetters} {
 		l := g.logs()[i]
@@ -107,6 +109,21 @@ func (g *groupLogs) opened(l *keysLog, o *openedLog) {
 	l.commit.Store(uint64(o.tail))
 	i := g.place(l.which)
 	g.tables[i], g.claims[i] = o.groups, reading.NewClaims(foldTable{o.groups.Fold}, decodeGroupRecord)
+	o.groups.changed = g.kept.changed
+	for _, group := range o.groups.directory.Groups() {
+		g.kept.look(group)
+	}
+}
+
+// count is how many keys the logs that are open have of a group beside its position, and whether they have any.
+func (g *groupLogs) count(group string) (keys int, there bool) {
+	for _, t := range g.tables {
+		if t != nil {
+			n, has := t.directory.Count(group)
+			keys, there = keys+n, there || has
+		}
+	}
+	return keys, there
 }
 
 func (g *groupLogs) openFailed(l *keysLog, err error) {
@@ -144,6 +161,7 @@ func (g *groupLogs) fold(log shardcore.Log, batches []*batch.Batch) {
 			panic("shardactor: a record of our own making: " + err.Error())
 		}
 	}
+	g.kept.lookAgain()
 	if n := len(batches); n > 0 {
 		g.claims[i].Settle(batches[n-1].End())
 	}

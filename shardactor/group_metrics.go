@@ -47,7 +47,7 @@ func newGroupMetrics() *GroupMetrics {
 		reclaimed:    counter("felix_group_reclaimed_total", "Claims that a member took back on a new connection."),
 		deadLettered: counter("felix_group_dead_lettered_total", "Records that became dead letters."),
 		skipped:      counter("felix_group_skipped_total", "Offsets that held no record any more when a group came to them, or never one for clients."),
-		capped:       counter("felix_group_polls_capped_total", "Polls answered empty because too much was in flight."),
+		capped:       counter("felix_group_polls_capped_total", "Polls answered empty because too much was in flight, or kept."),
 	}
 }
 

@@ -23,13 +23,18 @@ type GroupSettings struct {
 	// shard's logs of groups to be opened, or for a group that was let go of to be over. Its MaxWait is that of Options.
 	PerShard int
 	Door     groupcore.DoorOptions
-	// Claims bounds the memory of the records that all groups of the node have in flight.
+	// Claims bounds the memory of the records that all groups of the node have in flight, Kept that of what they keep besides, in memory or at
+	// rest; the zero value of Kept is the default.
 	Claims groupcore.ClaimLimits
+	Kept   groupcore.ClaimLimits
 }
 
-// DefaultGroupSettings are the documented defaults: 4096 groups of a shard are some MiB while nobody polls them.
+// DefaultGroupSettings are the documented defaults: 4096 groups of a shard are 26 MiB while nobody polls them.
 func DefaultGroupSettings() GroupSettings {
-	return GroupSettings{Options: groupcore.DefaultOptions(""), PerShard: 4096, Door: groupcore.DefaultDoorOptions(), Claims: groupcore.DefaultClaims()}
+	return GroupSettings{
+		Options: groupcore.DefaultOptions(""), PerShard: 4096, Door: groupcore.DefaultDoorOptions(),
+		Claims: groupcore.DefaultClaims(), Kept: groupcore.DefaultKept(),
+	}
 }
 
 // groups are the consumer groups of one shard that are in memory, in the shard's turns.
@@ -164,13 +169,20 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 			return nil, f
 		}
 	}
+	c := &groupChild{name: name}
+	kept := &g.disk.groups.kept
+	beyond, ok := kept.up(name, &c.inbox)
+	if !ok {
+		f := wire.Refuse(wire.CodeLimitExceeded, "no memory for one more group: the groups of the broker keep as much as they may; remove those that nobody uses, or discard dead letters")
+		return nil, &f
+	}
 	if end := g.ends.committed.Load(); end > 0 {
 		g.ends.ages.note(id.Offset(end), t.Now())
 	}
-	c := &groupChild{name: name}
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, child: c, shard: shard, metrics: g.metrics}
-	o.core.Group, o.core.Rationed = name, true
+	o.core.Group, o.core.Rationed, o.core.Counted = name, true, true
 	o.claims, o.tenant = g.disk.disks.claims, g.disk.spec.Tenant
+	o.kept, o.keeper, o.beyond = g.disk.disks.kept, kept.holder(name), beyond
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
@@ -192,7 +204,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	return c, nil
 }
 
-// admit refuses to make a group for which the node has no memory. What there is of a group is bounded by its settings; how many there are is not.
+// admit refuses to make a group for whose position the index of its log has no place.
 func (g *groups) admit(name string) *wire.Refusal {
 	key := groupcore.AppendKey(nil, name, groupcore.KindPosition, 0)
 	if err := g.disk.groups.tables[0].Index().Admit(key, positionBytes, false); err != nil {
@@ -242,6 +254,7 @@ func (g *groups) ended(now time.Duration, x actors.Terminated) (name string, lat
 	delete(g.byActor, x.Name)
 	c := g.byName[name]
 	delete(g.byName, name)
+	g.disk.groups.kept.down(name)
 	g.list = slices.DeleteFunc(g.list, func(o *groupChild) bool { return o == c })
 	if c.sent.Load() > c.taken { // the shard hears of the end before it comes to what was sent before
 		if g.leaving == nil {

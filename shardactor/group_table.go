@@ -17,11 +17,12 @@ type groupTable struct {
 	*keyed.Fold
 	directory *groupcore.Directory
 	reach     id.Offset // of all that it held when it was opened, the greatest
+	changed   func(key []byte)
 }
 
 // newGroupTable looks at everything that was folded, once.
 func newGroupTable(fold *keyed.Fold) *groupTable {
-	t := &groupTable{Fold: fold, directory: groupcore.NewDirectory()}
+	t := &groupTable{Fold: fold, directory: groupcore.NewDirectory(), changed: func([]byte) {}}
 	for c := (keyed.Cursor)(0); !c.Done(); {
 		c = fold.Index().Scan(c, nil, func(e keyed.Entry) { t.directory.Put(e.Key, e.Value) })
 	}
@@ -50,8 +51,10 @@ func (t *groupTable) apply(b *batch.Batch) error {
 		case !a.Effect:
 		case a.Change.Kind == keyed.Put || a.Change.Kind == keyed.Move:
 			t.directory.Put(a.Change.Key, a.Change.Value)
+			t.changed(a.Change.Key)
 		default:
 			t.directory.Delete(a.Change.Key)
+			t.changed(a.Change.Key)
 		}
 	})
 }
@@ -102,10 +105,10 @@ func foldGroups(f *diskFiles, file *disklog.Log) (*openedLog, error) {
 	return o, nil
 }
 
-// groupOptions are those of the index of a log of groups: all values are short, and are kept.
+// groupOptions are those of the index of a log of groups: all values are short, and are kept. What it takes is part of what groups keep.
 func (f *diskFiles) groupOptions() keyed.Options {
 	o := f.keysOptions()
-	o.InlineMax = keyed.DefaultInlineMax
+	o.Budget, o.InlineMax = f.disks.groupIndex, keyed.DefaultInlineMax
 	return o
 }
 

@@ -97,6 +97,7 @@ func (m *DiskMetrics) register(reg prometheus.Registerer, d *Disks) {
 		gauge("felix_storage_free_bytes", "Bytes that may still be written to the logs' file system; -1 if it does not say.", d.free),
 	)
 	registerState(reg, d.state)
+	d.kept.registerKept(reg)
 	reg.MustRegister(
 		gauge("felix_cache_index_bytes", "Memory of the keys and short values of log-backed caches, and of counters.", func() float64 { return float64(d.index.Used()) }),
 		gauge("felix_cache_index_budget_bytes", "Limit of felix_cache_index_bytes: new keys beyond it are refused.", func() float64 { return float64(d.index.Limit()) }),

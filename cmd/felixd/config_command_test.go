@@ -69,7 +69,7 @@ func TestTheSumOfMemoryFollowsTheSettings(t *testing.T) {
 		t.Errorf("with 2 GiB and a byte more the sum grows by %d", grown)
 	}
 	none, _ := configured(t, nil, "--memory", "--durable-storage-dir", "none")
-	if strings.Contains(strings.Join(none, "\n"), "FELIX_CACHE_INDEX_BYTES") || sumOf(t, none) != sumOf(t, plain)-1<<30-2*256<<20-9*64<<20 {
+	if strings.Contains(strings.Join(none, "\n"), "FELIX_CACHE_INDEX_BYTES") || sumOf(t, none) != sumOf(t, plain)-1<<30-4*256<<20-9*64<<20 {
 		t.Errorf("without storage:\n%s", strings.Join(none, "\n"))
 	}
 	for _, line := range plain[:len(plain)-1] {

@@ -62,7 +62,7 @@ func (o durableOptions) root(dataDir string) string {
 
 // Bounds of settings. A segment holds its own header and footer many times over, and with more than a terabyte one would be read for
 // hours; the bounds of a retention are those of a stream's own. An index hands out its memory by the mebibyte, and keeps no value inline that is
-// longer than cacheInlineMax. The least that groups share is a quarter of a thousand records for each tenant.
+// longer than cacheInlineMax. The least that groups share is a quarter of a thousand records for each tenant, and the least that they keep a dozen groups.
 const (
 	segmentBytesMin, segmentBytesMax = 4 << 10, 1 << 40
 	indexSpacingMin, indexSpacingMax = 64, 1 << 30
@@ -73,6 +73,7 @@ const (
 	cacheInlineMax                   = 64 << 10
 	compactionRateMax                = 1 << 40
 	groupClaimMin, groupClaimMax     = 256 << 10, 1 << 40
+	groupStateMin, groupStateMax     = 1 << 20, 1 << 40
 )
 
 // durableSettings lists what can be set about durable streams and caches, in the order of the help.
@@ -113,6 +114,12 @@ func durableSettings() []*setting {
 			n := c.Durable.Groups.Claims.Node
 			err := int64s(func(*Config) *int64 { return &n }, groupClaimMin, groupClaimMax)(v, c)
 			c.Durable.Groups.Claims = groupcore.ClaimsOf(n)
+			return err
+		}},
+		{flag: "group-state-bytes", unit: "bytes", variable: "FELIX_GROUP_STATE_BYTES", value: fmt.Sprint(d.Groups.Kept.Node), help: "memory for what all groups keep, in memory or at rest, whole node: 14 KiB for each group and shard, 256 bytes for each dead letter and each unfinished record beyond 16 of a group; beyond it no group is made, and new records are handed out few at a time", parse: func(v string, c *Config) error {
+			n := c.Durable.Groups.Kept.Node
+			err := int64s(func(*Config) *int64 { return &n }, groupStateMin, groupStateMax)(v, c)
+			c.Durable.Groups.Kept = groupcore.ClaimsOf(n)
 			return err
 		}},
 		{flag: "group-max-attempts", unit: "n", variable: "FELIX_GROUP_MAX_ATTEMPTS", value: fmt.Sprint(d.Groups.Options.MaxAttempts), help: "failures after which a record becomes a dead letter; 0 is never", parse: func(v string, c *Config) error {

@@ -127,7 +127,10 @@ func TestSettingsOfCachesReachTheShards(t *testing.T) {
 func TestSettingsOfGroupsReachTheShards(t *testing.T) {
 	c, _ := loaded(t, "FELIX_GROUP_VISIBILITY_TIMEOUT_MS=1", "FELIX_GROUP_MAX_VISIBILITY_MS=2", "FELIX_GROUP_MAX_WAIT_MS=3", "FELIX_GROUP_MAX_IN_FLIGHT=4",
 		"FELIX_GROUP_MAX_ATTEMPTS=0", "FELIX_GROUP_RETRY_BACKOFF_MS=5, 6", "FELIX_GROUP_MAX_DEAD_LETTERS=7", "FELIX_GROUP_IDLE_MS=8",
-		"FELIX_GROUP_CLAIM_BYTES=4194304")
+		"FELIX_GROUP_CLAIM_BYTES=4194304", "FELIX_GROUP_STATE_BYTES=8388608")
+	if kept := (&durableStorage{}).diskOptions(c.Durable).Groups.Kept; kept.Node != 8<<20 || kept.Tenant != 2<<20 {
+		t.Errorf("%+v", kept)
+	}
 	if claims := (&durableStorage{}).diskOptions(c.Durable).Groups.Claims; claims.Node != 4<<20 || claims.Tenant != 1<<20 {
 		t.Errorf("%+v", claims)
 	}

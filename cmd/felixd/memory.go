@@ -29,12 +29,14 @@ func (c Config) memoryBudgets() []memoryBudget {
 		{"large frames that are being read", session.Partial.Limit(), "", "felix_partial_frame_budget_bytes"},
 		{"polls of groups that wait", int64(session.Polls.Limits().Node), "", "felix_group_poll_budget_bytes"},
 		{"reads and subscribes that wait", int64(session.Parked.Limits().Node), "", "felix_parked_request_budget_bytes"},
+		{"large records that event streams have in hand", int64(session.Large.Limit()), "", "felix_large_page_budget_bytes"},
 		{"receive windows that have grown", windowBudget, "", ""},
 	}
 	if c.Durable.enabled() {
 		budgets = append(budgets,
 			memoryBudget{"keys and short values of caches in logs, and counters", c.Durable.CacheIndexBytes, "FELIX_CACHE_INDEX_BYTES", "felix_cache_index_budget_bytes"},
 			memoryBudget{"records that groups have in flight", c.Durable.Groups.Claims.Node, "FELIX_GROUP_CLAIM_BYTES", "felix_group_claim_budget_bytes"},
+			memoryBudget{"what groups keep, and each of them", c.Durable.Groups.Kept.Node, "FELIX_GROUP_STATE_BYTES", "felix_group_state_budget_bytes"},
 			memoryBudget{"current values for watches of caches that begin", node.HeldSnapshots * l.WatchSnapshotBytes, "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", "felix_cache_watch_snapshot_budget_bytes"},
 			memoryBudget{"the same while they are gathered", node.HeldSnapshots * l.WatchSnapshotBytes, "FELIX_CACHE_WATCH_SNAPSHOT_BYTES", ""},
 			memoryBudget{"values that deletes of caches in logs answer", shardactor.DefaultDiskOptions().RemovedBytes, "", ""},
@@ -50,5 +52,5 @@ func showMemory(w io.Writer, c Config) {
 		fmt.Fprintf(w, "%d\t%s\t%s\n", b.bytes, b.what, b.variable)
 		sum += b.bytes
 	}
-	fmt.Fprintf(w, "%d\tsum, and on top of it 524288 for each connection and 65536 for each stream that is being read\t\n", sum)
+	fmt.Fprintf(w, "%d\tsum, and on top of it 524288 for each connection, 65536 for each stream that is being read, and 131072 for each subscription whose client does not take what it is sent\t\n", sum)
 }

@@ -57,7 +57,8 @@ func (c *Core) void() {
 	for _, r := range all {
 		if r.stored {
 			c.sweepAway(LogCursors, dkey{KindNumber, r.offset})
-			r.stored, r.single = false, false
+			r.stored = false
+			c.play.unnumber(r)
 		}
 		if x := r.run; x != nil {
 			r.run = nil

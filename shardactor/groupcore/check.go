@@ -18,6 +18,10 @@ func (c *Core) check() error {
 		return fmt.Errorf("%d and %d records are owed; %v are in each state", p.retries.len(), p.returned.len(), p.counts)
 	case p.redriven != c.dead.owed:
 		return fmt.Errorf("%d records are redriven; %d dead letters are owed", p.redriven, c.dead.owed)
+	case c.opts.Counted && c.stopped == nil && !c.ration.asking && !c.keep.asking && c.keptUnits() > c.keep.granted:
+		return fmt.Errorf("%d are kept, and %d are counted", c.keptUnits(), c.keep.granted)
+	case c.keep.backed < 0 || c.keep.backed > c.keep.granted:
+		return fmt.Errorf("there was room for %d of %d that are counted", c.keep.backed, c.keep.granted)
 	case c.ends.len()+len(c.reading.byID) != c.polls:
 		return fmt.Errorf("%d polls wait and %d are read for, of %d", c.ends.len(), len(c.reading.byID), c.polls)
 	case (c.waiting.head == nil) != (c.ends.len() == 0):
@@ -52,10 +56,17 @@ func (c *Core) CheckAll() error {
 			return fmt.Errorf("offset %d is neither settled nor in play", o)
 		}
 	}
+	singles := 0
 	for i, r := range c.play.all {
 		if err := c.checkRecord(i, r); err != nil {
 			return err
 		}
+		if r.single {
+			singles++
+		}
+	}
+	if singles != c.play.singles {
+		return fmt.Errorf("%d records have a number of their own, %d are counted", singles, c.play.singles)
 	}
 	for i := 1; i < len(c.dead.list); i++ {
 		if c.dead.list[i-1].offset >= c.dead.list[i].offset {

@@ -18,8 +18,8 @@ const FreeClaims = 16
 // than once for so many.
 const claimStep = 64
 
-// ClaimLimits bound the memory of the records that groups have in play beyond FreeClaims of each, in bytes: of all groups of a node, of which
-// those of a tenant may always have a share.
+// ClaimLimits bound the memory of the records that groups have in play beyond FreeClaims of each, or what they keep, in bytes: of all groups of
+// a node, of which those of a tenant may always have a share.
 type ClaimLimits struct{ Tenant, Node int64 }
 
 // DefaultClaims is 256 MiB for a node, which are a million records in flight, and a quarter of it for each tenant: 26 groups with 10,000 each.
@@ -28,7 +28,8 @@ func DefaultClaims() ClaimLimits { return ClaimsOf(256 << 20) }
 // ClaimsOf divides so many bytes: a quarter is each tenant's share.
 func ClaimsOf(node int64) ClaimLimits { return ClaimLimits{Tenant: node / 4, Node: node} }
 
-// Claims decides how many records the groups of a node may have in play. A tenant inside its share gets some while there is room at all; beyond
+// Claims decides how much of something the groups of a node may have: how many records in play (NewClaims), or how much they keep (NewKept, which
+// counts in other units and calls them records all the same). A tenant inside its share gets some while there is room at all; beyond
 // it, it uses what others leave free, except for the last share, which is never lent. Who gets less than it wants waits: tenants take turns, and
 // the groups of one are served in the order they came. It is not safe for concurrent use.
 //
@@ -37,7 +38,8 @@ func ClaimsOf(node int64) ClaimLimits { return ClaimLimits{Tenant: node / 4, Nod
 //  3. a tenant without a holder is forgotten.
 type Claims struct {
 	limits       ClaimLimits
-	share, total int // in records
+	unit         int64 // bytes of a record
+	share, total int   // in records
 	used         int
 	tenants      map[string]*claimTenant
 	turn         *claimTenant // of those in which somebody waits, who is next
@@ -66,16 +68,18 @@ type Grant struct {
 	Records int
 }
 
-// NewClaims returns a budget of which nothing is used.
-func NewClaims(l ClaimLimits) *Claims {
-	if l.Tenant < claimStep*ClaimBytes || l.Node < l.Tenant {
-		panic(fmt.Sprintf("groupcore: the limits of claims %+v contradict each other", l))
+// NewClaims returns a budget for records in play, of which nothing is used.
+func NewClaims(l ClaimLimits) *Claims { return newClaims(l, ClaimBytes) }
+
+func newClaims(l ClaimLimits, unit int64) *Claims {
+	if l.Tenant < claimStep*unit || l.Node < l.Tenant {
+		panic(fmt.Sprintf("groupcore: the limits %+v contradict each other", l))
 	}
-	return &Claims{limits: l, share: int(l.Tenant / ClaimBytes), total: int(l.Node / ClaimBytes), tenants: make(map[string]*claimTenant)}
+	return &Claims{limits: l, unit: unit, share: int(l.Tenant / unit), total: int(l.Node / unit), tenants: make(map[string]*claimTenant)}
 }
 
 // Used is what is held, in bytes.
-func (c *Claims) Used() int64 { return int64(c.used) * ClaimBytes }
+func (c *Claims) Used() int64 { return int64(c.used) * c.unit }
 
 // Limits are the bounds it was made with.
 func (c *Claims) Limits() ClaimLimits { return c.limits }
@@ -89,6 +93,30 @@ func (c *Claims) Join(tenant string, owner any) *Holder {
 	}
 	t.holders++
 	return &Holder{owner: owner, tenant: t}
+}
+
+// Enter is Join of a group that holds so many from then on, if there is room for all of them; if not it returns nil.
+func (c *Claims) Enter(tenant string, owner any, records int) *Holder {
+	h := c.Join(tenant, owner)
+	if c.fits(h.tenant, records) < records {
+		c.Leave(h) // it held nothing: nobody gets more
+		return nil
+	}
+	c.hold(h, records)
+	return h
+}
+
+// Keep has a group hold exactly so many, which are counted in any case, and no longer wait. It says who gets what it held more.
+func (c *Claims) Keep(h *Holder, records int) []Grant {
+	c.part(h)
+	c.hold(h, records-h.held)
+	return c.serve()
+}
+
+// Own makes another one the owner of what a group holds, which is how much.
+func (c *Claims) Own(h *Holder, owner any) (held int) {
+	h.owner = owner
+	return h.held
 }
 
 // Want answers Core.Wants: must records are counted in any case, as many of the others are given as there is room for. later says

@@ -11,10 +11,10 @@ import (
 )
 
 // pass hands grants on, to be looked at later.
-func pass(list []Grant) {
+func pass(of Budget, list []Grant) {
 	for _, g := range list {
 		s := g.Owner.(*shell)
-		s.given = append(s.given, Granted{Records: g.Records})
+		s.given = append(s.given, Granted{Of: of, Records: g.Records})
 	}
 }
 
@@ -61,10 +61,22 @@ func TestClaimsAreNeverGivenTwiceAndNobodyWaitsForRoomThatIsThere(t *testing.T) 
 			}
 		}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			what := rapid.SampledFrom([]string{"join", "want", "want", "want", "must", "spare", "spare", "leave"}).Draw(t, "what")
-			if what == "join" || len(groups) == 0 {
+			what := rapid.SampledFrom([]string{"join", "enter", "want", "want", "want", "must", "spare", "spare", "keep", "leave"}).Draw(t, "what")
+			if what == "join" || what == "enter" || len(groups) == 0 {
 				g := &group{tenant: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "tenant")}
-				g.h = c.Join(g.tenant, g)
+				if n := rapid.IntRange(1, claimStep).Draw(t, "at once"); what == "enter" {
+					mine, all := of(g.tenant), used()
+					fits := all+n <= total && (mine+n <= share || all+n <= total-share)
+					if g.h = c.Enter(g.tenant, g, n); (g.h != nil) != fits {
+						t.Fatalf("%d are to be had by a tenant with %d, and %d are given already: %v", n, mine, all, g.h != nil)
+					}
+					if g.h == nil {
+						continue
+					}
+					g.held = n
+				} else {
+					g.h = c.Join(g.tenant, g)
+				}
 				groups = append(groups, g)
 				continue
 			}
@@ -93,6 +105,13 @@ func TestClaimsAreNeverGivenTwiceAndNobodyWaitsForRoomThatIsThere(t *testing.T) 
 				n := rapid.IntRange(0, g.held).Draw(t, "spare")
 				g.held -= n
 				grants(c.Spare(g.h, n))
+			case "keep":
+				n := rapid.IntRange(0, 2*claimStep).Draw(t, "exactly")
+				g.held, g.waits = n, 0
+				grants(c.Keep(g.h, n))
+				if c.Own(g.h, g) != n {
+					t.Fatalf("it does not hold %d", n)
+				}
 			case "leave":
 				groups = slices.DeleteFunc(groups, func(o *group) bool { return o == g })
 				grants(c.Leave(g.h))
@@ -382,16 +401,20 @@ func TestAGroupThatHadMuchInFlightKeepsNoRoomForIt(t *testing.T) {
 // Expected: a little more than BenchmarkPoll64AckEach: one question and one answer for each poll, and as much on the way back.
 func BenchmarkPoll64AckEachWithinABudget(b *testing.B) {
 	opts := DefaultOptions("orders")
-	opts.Rationed = true
-	c, claims := New(opts, 0, Loaded{}), NewClaims(DefaultClaims())
-	h := claims.Join("t", nil)
+	opts.Rationed, opts.Counted = true, true
+	c, claims, kept := New(opts, 0, Loaded{}), NewClaims(DefaultClaims()), NewKept(DefaultKept())
+	h, keeper := claims.Join("t", nil), kept.Join("t", nil)
 	_, p, found := newWork()
 	ack, next, handed := Ack{}, id.Offset(0), 0
 	step := func(in Input) {
 		c.Step(0, in)
 		for w, ok := c.Wants(); ok; w, ok = c.Wants() {
-			n, later := claims.Want(h, w.Records, w.Must)
-			c.Step(0, Granted{Records: n, Later: later})
+			budget, holder := claims, h
+			if w.Of == BudgetKept {
+				budget, holder = kept, keeper
+			}
+			n, later := budget.Want(holder, w.Records, w.Must)
+			c.Step(0, Granted{Of: w.Of, Records: n, Later: later})
 		}
 	}
 	b.ReportAllocs()
@@ -407,7 +430,11 @@ func BenchmarkPoll64AckEachWithinABudget(b *testing.B) {
 				case *Persist:
 					step(Persisted{Seq: e.Seq})
 				case Spare:
-					claims.Spare(h, e.Records)
+					if e.Of == BudgetKept {
+						kept.Spare(keeper, e.Records)
+					} else {
+						claims.Spare(h, e.Records)
+					}
 				case *Deliver:
 					for _, r := range e.Records {
 						ack.Offset = r.Offset

@@ -45,6 +45,7 @@ type Core struct {
 	dead      deadLetters
 	backlog   backlog
 	ration    ration
+	keep      ration // of keys, in units of KeptUnit bytes
 
 	waiting     waiting
 	ends        heap[*poll]
@@ -86,6 +87,7 @@ type Loaded struct {
 	State *State // what the logs say of the group; nil: nothing
 	Base  id.Offset
 	Tail  Tail
+	Kept  int // if Options.Counted: what it holds already beyond Kept of a group without keys
 }
 
 // New returns the core of a group as its logs say it is, at the monotonic time now.
@@ -100,6 +102,7 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 		return a.end < b.end || a.end == b.end && a.id < b.id
 	}}
 	c.reading.byID = make(map[uint64]*poll)
+	c.keep.granted, c.keep.backed = in.Kept, in.Kept
 	c.backlog.begin()
 	if in.State != nil {
 		c.load(in.State)
@@ -114,8 +117,10 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 
 // Step takes one input at the monotonic time now. It cannot fail and cannot wait.
 func (c *Core) Step(now time.Duration, in Input) {
-	if _, ok := in.(Granted); c.ration.asking && !ok {
-		panic(fmt.Sprintf("groupcore: %T while an answer is due to %+v", in, c.ration.wants))
+	if w, asking := c.Wants(); asking {
+		if _, ok := in.(Granted); !ok {
+			panic(fmt.Sprintf("groupcore: %T while an answer is due to %+v", in, w))
+		}
 	}
 	c.now = max(c.now, now)
 	c.lapse()
@@ -220,7 +225,7 @@ func (c *Core) news(in Input) {
 		}
 		c.beIdle()
 	case Granted:
-		c.ration.take(in)
+		c.rationOf(in.Of).take(in)
 	case Stop:
 		c.stop(in.Refusal)
 	default:
@@ -231,7 +236,8 @@ func (c *Core) news(in Input) {
 // finish does what follows from any input: it serves who waits, ends waits, and asks for the next Wake.
 func (c *Core) finish() {
 	c.serve()
-	for c.ends.len() > 0 && c.ends.top().end <= c.now && !c.ration.asking { // the answer to that may be what they wait for
+	_, asking := c.Wants()
+	for c.ends.len() > 0 && c.ends.top().end <= c.now && !asking { // the answer to that may be what they wait for
 		p := c.ends.top()
 		c.unwait(p)
 		if c.capped() {
@@ -240,6 +246,7 @@ func (c *Core) finish() {
 		c.deliver(p, 0, nil)
 	}
 	c.balance()
+	c.balanceKept()
 	c.arm()
 }
 
@@ -252,7 +259,7 @@ func (c *Core) arm() {
 	if c.play.timers.len() > 0 && !c.backlog.full(c.opts.MaxUnwritten) { // if it is, the write that makes room is a step
 		next = min(next, c.play.timers.top().until)
 	}
-	if c.ends.len() > 0 && !c.ration.asking {
+	if _, asking := c.Wants(); c.ends.len() > 0 && !asking {
 		next = min(next, c.ends.top().end)
 	}
 	if next < c.armed {
@@ -286,7 +293,7 @@ func (c *Core) noteFailures() (any bool) {
 		case r.redriven:
 			c.dirtyDead(r.offset)
 		default:
-			r.single = true
+			c.play.number(r)
 			c.dirty(dkey{KindNumber, r.offset})
 		}
 		any = true

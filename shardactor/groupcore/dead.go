@@ -48,7 +48,7 @@ func (c *Core) dirtyDead(o id.Offset) { c.backlog.logs[LogDeadLetters].mark(dkey
 // giveUp lists a record as a dead letter; it is finished when that is durable. Without room for it it is parked, and reported so.
 func (c *Core) giveUp(r *rec) bool {
 	d := c.dead.find(r.offset)
-	if d == nil && len(c.dead.list) >= c.opts.MaxDeadLetters {
+	if d == nil && (len(c.dead.list) >= c.opts.MaxDeadLetters || c.overfull()) {
 		c.play.become(r, delayed, c.now+c.opts.ParkedRetry)
 		return false
 	}
@@ -99,6 +99,9 @@ func (c *Core) giveUpAsked(in GiveUp) {
 	case d == nil && len(c.dead.list) >= c.opts.MaxDeadLetters:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeLimitExceeded, "the group has as many dead letters as it may; redrive or discard some"))
 		return
+	case d == nil && c.overfull():
+		c.refuse(in.Ask, wire.Refuse(wire.CodeLimitExceeded, "the groups of the broker keep as much as they may; redrive or discard dead letters, or settle what was handed out before"))
+		return
 	case r == nil && (c.unfinished() >= 2*c.opts.MaxInFlight || len(c.settled.spans) >= 2*c.opts.MaxInFlight):
 		c.refuse(in.Ask, notHandedOut())
 		return
@@ -141,7 +144,7 @@ func (c *Core) discard(in Discard) {
 			r.redriven = false
 			c.play.redriven--
 			if r.number > 0 && r.run == nil {
-				r.single = true
+				c.play.number(r)
 				c.dirty(dkey{KindNumber, r.offset})
 			}
 		}
@@ -168,7 +171,7 @@ func (c *Core) redrive(in Redrive) {
 	case c.play.redriven >= c.opts.MaxInFlight:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "as many dead letters as may be are handed out again; repeat the request later"))
 		return
-	case c.ration.later && c.room() == 0:
+	case c.ration.later && c.claimable() == 0:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeOverloaded, "the broker has as many records in flight as it may; repeat the request when some are settled"))
 		return
 	case o >= c.cursor && len(c.settled.spans) >= 2*c.opts.MaxInFlight && c.settled.isolated(o): // its ack would be one more range

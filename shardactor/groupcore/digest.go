@@ -22,6 +22,7 @@ func (c *Core) Digest() uint64 {
 	add(c.counts.Delivered, c.counts.Redelivered, c.counts.Settled, c.counts.Nacked, c.counts.Lapsed)
 	add(c.counts.Reclaimed, c.counts.DeadLettered, c.counts.Skipped, c.counts.PollsCapped)
 	add(uint64(c.ration.granted), uint64(truth(c.ration.asking)), uint64(truth(c.ration.later)))
+	add(uint64(c.keep.granted), uint64(c.keep.backed), uint64(truth(c.keep.asking)), uint64(truth(c.keep.later)))
 	add(uint64(len(c.settled.spans)), uint64(len(c.play.all)), uint64(len(c.dead.list)))
 	for _, x := range c.settled.spans {
 		add(uint64(x.from), uint64(x.to), uint64(truth(x.stored)))

@@ -10,7 +10,7 @@ import (
 )
 
 // Directory knows which keys each group has in one log, so that what is stored of one group is found without looking at that of all others. It
-// takes about 40 bytes of memory for each key but the position, and 200 for each group. It is not safe for concurrent use.
+// takes 55 bytes of memory for each key but the position, and 80 beside the name for each group, as measured. It is not safe for concurrent use.
 //
 //  1. a group is in it exactly as long as it has a key;
 //  2. a key that no version of this package makes is kept as well, under the group it names: it is that group's trouble and of no other.
@@ -121,6 +121,24 @@ func (d *Directory) Keys(group string, f func(key []byte)) {
 	for _, k := range odd {
 		f([]byte(k))
 	}
+}
+
+// Count is how many keys a group has beside its position, and whether it has any.
+func (d *Directory) Count(group string) (keys int, there bool) {
+	g := d.groups[group]
+	if g == nil {
+		return 0, false
+	}
+	return len(g.keys) + len(g.odd), true
+}
+
+// Groups are the names of all groups that have a key.
+func (d *Directory) Groups() []string { return slices.Sorted(maps.Keys(d.groups)) }
+
+// GroupOf is the group that a key names, which borrows from it; false if it names none.
+func GroupOf(key []byte) (group []byte, ok bool) {
+	group, _, ok = splitKey(key)
+	return group, ok
 }
 
 // Names are the first most names of groups that have a position, and were not deleted.

@@ -4,7 +4,7 @@
 //
 // What all groups of a shard have in common is decided here too: when the logs are opened that they share, which group at rest is let go of,
 // and who waits for that (Door), which of their notes are not to be believed because the log has lost its end (Lost), and where in those logs
-// each group's keys are (Directory). And of all groups of a node: how many records each may have in play (Claims).
+// each group's keys are (Directory). And of all groups of a node: how many records each may have in play, and how much they may keep (Claims).
 //
 // # What is durable
 //

@@ -95,7 +95,10 @@ type Deadline struct{ At time.Duration }
 type Idle struct{}
 
 // Spare gives room back that was granted.
-type Spare struct{ Records int }
+type Spare struct {
+	Of      Budget
+	Records int
+}
 
 func (*Persist) effect() {}
 func (*Fetch) effect()   {}

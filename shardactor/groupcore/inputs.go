@@ -139,8 +139,9 @@ type Failed struct {
 // Wake says that the moment named by Deadline has come.
 type Wake struct{}
 
-// Granted gives room for more records in play. It answers Core.Wants, with Later if another one follows when there is more.
+// Granted gives room for more records in play, or more that is kept. It answers Core.Wants, with Later if another one follows when there is more.
 type Granted struct {
+	Of      Budget
 	Records int
 	Later   bool
 }

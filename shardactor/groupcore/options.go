@@ -14,6 +14,8 @@ type Options struct {
 	MaxInFlight int
 	// Rationed says that more than FreeClaims records are in play only as far as Granted has room for them, see Claims.
 	Rationed bool
+	// Counted says that what the group keeps is held within a budget of the node, see NewKept.
+	Counted bool
 	// MaxAttempts is how many failures a record may have before it is a dead letter, and the highest number in an answer. 0: no limit.
 	MaxAttempts uint32
 	// BackOff is the pause after the first failure, the second and so on; the last one is for all that follow. Empty: none.
@@ -33,7 +35,7 @@ type Options struct {
 }
 
 // DefaultOptions are the settings of a group, as a broker without other settings has them. 10,000 in flight cost about 2 MiB; as many dead
-// letters as ten times that are a list of 2.4 MiB. 16,384 polls are the waits of a thousand workers with a few shards each, about 4 MiB.
+// letters as ten times that are 18 MiB, with their keys. 16,384 polls are the waits of a thousand workers with a few shards each, about 4 MiB.
 // 8192 unwritten keys make a batch of at most 2.5 MiB with the longest name.
 func DefaultOptions(group string) Options {
 	return Options{

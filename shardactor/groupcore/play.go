@@ -56,6 +56,7 @@ type play struct {
 	all      []*rec // in no order that means anything, but always the same
 	counts   [stateCount]int
 	redriven int
+	singles  int        // records of which the log is to have a KindNumber
 	timers   heap[*rec] // claimed, delayed, reserved: by their moment
 	retries  heap[*rec] // owed and handed out alone: by offset
 	returned heap[*rec] // owed and not handed out yet: by offset
@@ -148,8 +149,24 @@ func (p *play) drop(r *rec) {
 	if r.redriven {
 		p.redriven--
 	}
+	p.unnumber(r)
 	if len(p.free) < recsKept {
 		p.free = append(p.free, r)
+	}
+}
+
+// number says that the log is to have the number of a record by itself, and unnumber that it is not.
+func (p *play) number(r *rec) {
+	if !r.single {
+		r.single = true
+		p.singles++
+	}
+}
+
+func (p *play) unnumber(r *rec) {
+	if r.single {
+		r.single = false
+		p.singles--
 	}
 }
 

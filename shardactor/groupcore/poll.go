@@ -159,7 +159,7 @@ func (c *Core) serveReserved(k *worker) {
 
 // capped reports whether there is something to hand out, and too much is in flight for that.
 func (c *Core) capped() bool {
-	if c.ration.later && c.room() == 0 {
+	if c.ration.later && c.claimable() == 0 || c.keepable() == 0 {
 		return c.hasFresh()
 	}
 	return c.play.held() >= c.opts.MaxInFlight && (c.play.counts[owed] > 0 || c.hasFresh())

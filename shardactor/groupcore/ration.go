@@ -7,40 +7,67 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// Want asks for room for more records in play: for Records that are not yet, and for Must that are already.
-type Want struct{ Records, Must int }
+// Budget says of what there is room.
+type Budget uint8
 
-// ration is what a group knows of the records that it may have in play, while Options.Rationed.
+const (
+	// BudgetClaims is that of records in play, see NewClaims.
+	BudgetClaims Budget = iota
+	// BudgetKept is that of what groups keep, see NewKept.
+	BudgetKept
+)
+
+// Want asks for room for more records in play, or units that are kept: for Records that are not yet, and for Must that are already.
+type Want struct {
+	Of            Budget
+	Records, Must int
+}
+
+// ration is what a group knows of the records that it may have in play, while Options.Rationed, and of what it may keep, while Options.Counted.
 type ration struct {
-	granted int  // beyond FreeClaims
+	granted int  // beyond FreeClaims; beyond FreeKeys
+	backed  int  // of what is kept: so much of that had room, and was not only counted
 	wants   Want // if asking
 	asking  bool
 	later   bool // there was no more; a Granted comes when there is
 }
 
-// Wants is what a rationed core asks for before it goes on. The answer, a Granted, has to be the next input, so that requests take effect in the
-// order they came. False if it asks for nothing. Look after New and after each Step.
-func (c *Core) Wants() (Want, bool) { return c.ration.wants, c.ration.asking }
+// Wants is what a rationed or counted core asks for before it goes on. The answer, a Granted of the same budget, has to be the next input, so
+// that requests take effect in the order they came. False if it asks for nothing. Look after New and after each Step.
+func (c *Core) Wants() (Want, bool) {
+	if c.ration.asking {
+		return c.ration.wants, true
+	}
+	return c.keep.wants, c.keep.asking
+}
 
-// room is how many more records may be in play.
-func (c *Core) room() int {
+func (c *Core) rationOf(b Budget) *ration {
+	if b == BudgetKept {
+		return &c.keep
+	}
+	return &c.ration
+}
+
+// claimable is how many more records the node has room for in play.
+func (c *Core) claimable() int {
 	if !c.opts.Rationed {
 		return math.MaxInt
 	}
 	return max(0, FreeClaims+c.ration.granted-len(c.play.all))
 }
 
+// room is how many more records may be handed out for the first time.
+func (c *Core) room() int { return min(c.claimable(), c.keepable()) }
+
 // asksFirst asks for the room that a poll needs for records which are not in play yet, unless it has it or is known not to get it now. It
 // reports whether to wait for the answer.
-func (c *Core) asksFirst(p *poll) bool {
+func (c *Core) asksFirst(p *poll) bool { return c.asksToClaim(p) || c.asksToKeep(p) }
+
+func (c *Core) asksToClaim(p *poll) bool {
 	if !c.opts.Rationed || c.ration.later || !c.hasFresh() {
 		return false
 	}
-	fresh := min(p.most, c.opts.MaxInFlight-c.play.held()) - c.play.counts[owed] // what is owed comes first
-	if n := c.committed.Since(c.next); n < uint64(max(fresh, 0)) {
-		fresh = int(n)
-	}
-	lacks := fresh - c.room()
+	lacks := c.freshFor(p) - c.claimable()
 	if lacks <= 0 {
 		return false
 	}
@@ -48,11 +75,23 @@ func (c *Core) asksFirst(p *poll) bool {
 	return true
 }
 
+// freshFor is how many records a poll is to be handed out for the first time, as far as they may be in flight and kept.
+func (c *Core) freshFor(p *poll) int {
+	n := min(p.most, c.opts.MaxInFlight-c.play.held()) - c.play.counts[owed] // what is owed comes first
+	if c.keep.later {
+		n = min(n, c.keepable())
+	}
+	if fresh := c.committed.Since(c.next); fresh < uint64(max(n, 0)) {
+		n = int(fresh)
+	}
+	return n
+}
+
 // balance has what is in play counted that was not granted, as what the logs brought along, and gives back what is not needed any more: all
 // but a step, so that a few records more or less need no asking, and that one too when hardly anything is in play.
 func (c *Core) balance() {
 	x, n := &c.ration, len(c.play.all)
-	if !c.opts.Rationed || c.stopped != nil || x.asking {
+	if _, asking := c.Wants(); !c.opts.Rationed || c.stopped != nil || asking {
 		return
 	}
 	if must := n - FreeClaims - x.granted; must > 0 {
@@ -65,7 +104,7 @@ func (c *Core) balance() {
 	}
 	if spare := x.granted - need; spare > 0 {
 		x.granted = need
-		c.emit(Spare{spare})
+		c.emit(Spare{Records: spare})
 	}
 	if x.granted == 0 && c.play.peak > slimAbove && c.backlog.empty() {
 		c.slim()
@@ -80,6 +119,7 @@ func (x *ration) ask(w Want) { x.wants, x.asking = w, true }
 // take takes what was granted.
 func (x *ration) take(in Granted) {
 	x.granted += in.Records
+	x.backed += in.Records - x.wants.Must
 	x.wants, x.asking, x.later = Want{}, false, in.Later
 }
 

@@ -85,7 +85,7 @@ func (c *Core) noteNumbers(p *poll) {
 			c.dirtyDead(r.offset)
 		case r.number > 1 || c.play.runs[r.offset] != nil:
 			open = nil
-			r.single = true
+			c.play.number(r)
 			c.dirty(dkey{KindNumber, r.offset})
 		case open != nil && open.start+id.Offset(open.count) == r.offset:
 			open.count++
@@ -142,7 +142,7 @@ func (c *Core) leave(r *rec) {
 // unnumber lets go of what the log says of a record's number.
 func (c *Core) unnumber(r *rec) {
 	if r.single || r.stored {
-		r.single = false
+		c.play.unnumber(r)
 		c.dirtyGone(dkey{KindNumber, r.offset}, r.stored)
 	}
 	if x := r.run; x != nil {

@@ -33,6 +33,8 @@ type shell struct {
 	wrote   uint32 // records
 	claims  *Claims
 	holder  *Holder
+	kept    *Claims   // for what it keeps
+	keeper  *Holder   // in kept
 	given   []Granted // that came without having been asked for
 }
 
@@ -65,13 +67,36 @@ func (s *shell) start() {
 	s.writes, s.fetches, s.wakeAt, s.idle = [logCount]*Persist{}, nil, never, false
 	if s.claims != nil {
 		if s.holder != nil {
-			pass(s.claims.Leave(s.holder))
+			pass(BudgetClaims, s.claims.Leave(s.holder))
 		}
 		s.holder, s.given = s.claims.Join("t", s), nil
 	}
-	s.core = New(s.opts, s.now, Loaded{State: st, Base: s.base, Tail: Tail{End: s.end, Committed: s.end}})
+	beyond := 0
+	if s.kept != nil {
+		s.given = nil
+		s.rest()
+		beyond = s.kept.Own(s.keeper, s) - Kept(s.opts.Group, 0)
+	}
+	s.core = New(s.opts, s.now, Loaded{State: st, Base: s.base, Tail: Tail{End: s.end, Committed: s.end}, Kept: beyond})
 	s.grant()
 	s.take()
+}
+
+// rest has the group hold what its logs say.
+func (s *shell) rest() {
+	if s.keeper == nil {
+		s.keeper = s.kept.Join("t", nil)
+	}
+	pass(BudgetKept, s.kept.Keep(s.keeper, Kept(s.opts.Group, s.keys())))
+}
+
+// keys is how many keys the tables have beside the position.
+func (s *shell) keys() int {
+	n := len(s.tables[LogCursors]) + len(s.tables[LogDeadLetters])
+	if _, ok := s.tables[LogCursors][string(AppendKey(nil, s.opts.Group, KindPosition, 0))]; ok {
+		n--
+	}
+	return n
 }
 
 // crash loses what only memory holds; of the writes on their way those are stored that keep says.
@@ -116,8 +141,12 @@ func (s *shell) put(in Input) {
 
 func (s *shell) grant() {
 	for w, ok := s.core.Wants(); ok; w, ok = s.core.Wants() {
-		n, later := s.claims.Want(s.holder, w.Records, w.Must)
-		s.core.Step(s.now, Granted{Records: n, Later: later})
+		budget, holder := s.claims, s.holder
+		if w.Of == BudgetKept {
+			budget, holder = s.kept, s.keeper
+		}
+		n, later := budget.Want(holder, w.Records, w.Must)
+		s.core.Step(s.now, Granted{Of: w.Of, Records: n, Later: later})
 	}
 }
 
@@ -172,7 +201,11 @@ func (s *shell) perform(e Effect) {
 	case Idle:
 		s.idle = true
 	case Spare:
-		pass(s.claims.Spare(s.holder, e.Records))
+		if e.Of == BudgetKept {
+			pass(e.Of, s.kept.Spare(s.keeper, e.Records))
+			return
+		}
+		pass(e.Of, s.claims.Spare(s.holder, e.Records))
 	}
 }
 

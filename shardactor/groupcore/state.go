@@ -157,7 +157,8 @@ func (c *Core) loadNumbers(s *State) {
 			continue
 		}
 		r := c.play.add(e.Offset, fetching)
-		r.number, r.failures, r.single, r.stored = max(1, e.Number), e.Failures, true, true
+		r.number, r.failures, r.stored = max(1, e.Number), e.Failures, true
+		c.play.number(r)
 		c.play.become(r, owed, 0)
 	}
 	for i := range s.runs {
