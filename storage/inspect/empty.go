@@ -85,17 +85,22 @@ func (r *repair) remains() (*segment.Meta, id.Offset, bool, error) {
 		return nil, 0, false, err
 	}
 	base, err := r.earlier()
-	return meta, max(base, ends(plan)), there, err
+	return meta, max(base, r.ends(plan)), there, err
 }
 
-// ends is the greatest offset that a plan knows of.
-func ends(plan *segment.Plan) id.Offset {
+// ends is the greatest offset that a plan knows of, and of a cache's log what was told of beyond.
+func (r *repair) ends(plan *segment.Plan) id.Offset {
 	base := plan.Next
 	if plan.Mark != nil {
 		base = max(base, plan.Mark.Base)
 	}
 	for _, f := range plan.Segments {
 		base = max(base, f.End)
+	}
+	if r.place.kind == segment.Cache {
+		for _, x := range plan.Replica.Lost {
+			base = max(base, x.Cursors.Add(1))
+		}
 	}
 	return base
 }
@@ -117,7 +122,7 @@ func (r *repair) earlier() (id.Offset, error) {
 		if err != nil && !refusal(err) {
 			return 0, err
 		}
-		base = max(base, ends(plan))
+		base = max(base, r.ends(plan))
 	}
 	return base, nil
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/segment"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
@@ -124,5 +125,76 @@ func TestWhereverARepairIsInterruptedNoVersionIsGivenAgain(t *testing.T) {
 		if next, noticed := k.goesOn(image, id.Offset(out.End), 34); next <= 34 || !noticed {
 			t.Errorf("after crash %d of %d, the log goes on at %d, noticed %t", i, len(images), next, noticed)
 		}
+	}
+}
+
+// newest replaces the newest segment of a kit by one with these batches; the records of one are a byte each.
+func (k *kit) newest(base id.Offset, batches ...batch.Batch) (at []int64) {
+	b := segment.AppendHeader(nil, &segment.Header{Log: k.meta.Log, NameHash: k.meta.NameHash, Base: base, ID: 2})
+	k.next = base
+	for _, x := range batches {
+		if x.Base, x.AppendMicros = k.next, 5; x.Kind == batch.Records {
+			x.Body = make([]byte, x.Count)
+		}
+		at = append(at, int64(len(b)))
+		h := segment.Describe(&x, segment.Sum(x.Body))
+		b = append(segment.AppendBatchHeader(b, k.salt, &h), x.Body...)
+		k.next = h.End()
+	}
+	k.file(segment.FileName(2), b)
+	k.mark = segment.Mark{Segment: 2, Synced: int64(len(b)), Base: base}
+	k.file(segment.MarkName, segment.AppendMark(nil, k.salt, &k.mark))
+	return at
+}
+
+// gone cuts at a damage, and wants no version below the kit's next to be given again.
+func (k *kit) gone() {
+	k.t.Helper()
+	seen := k.next
+	out, err := k.repair(CutAtDamage, true)
+	if err != nil || !out.Done {
+		k.t.Fatalf("%+v, %v", out, err)
+	}
+	if next, noticed := k.goesOn(k.disk, id.Offset(out.End), seen); next <= seen || !noticed {
+		k.t.Errorf("the log ends at %d and goes on at %d, %d too early; noticed %t", out.End, next, seen.Since(next), noticed)
+	}
+}
+
+// A segment in which offsets were passed over has more of them than bytes: what was told of is behind those.
+func TestVersionsBehindOffsetsThatWerePassedOverAreNotGivenAgain(t *testing.T) {
+	const passed, n = 1 << 26, 200_000 // as many as an earlier repair of a full segment passes over; and fewer than one that is full has
+	batches := []batch.Batch{
+		{Kind: batch.Records, Count: 2}, {Kind: batch.GenerationStart, Count: passed},
+		{Kind: batch.Records, Count: n}, {Kind: batch.Records, Count: n}, {Kind: batch.Records, Count: n},
+	}
+	for damaged := range 3 {
+		k := newKit(t, segment.Cache)
+		at := k.newest(26, batches...)
+		k.file(segment.ReplicaName, segment.AppendReplica(nil, k.salt, &segment.Replica{Lost: []segment.LostEnd{{End: 28, Cursors: 28 + passed - 1}}}))
+		k.flip(segment.FileName(2), at[damaged]+10)
+		k.gone()
+	}
+}
+
+// Where a segment begins is not known once its header is damaged; there may be as many records in it as bytes, behind those before it.
+func TestVersionsOfASegmentWhoseHeaderIsDamagedAreNotGivenAgain(t *testing.T) {
+	k := newKit(t, segment.Cache)
+	k.next = 1_700_000_000_000_000 // the clock, where caches begin
+	for n := range uint64(2) {
+		k.segment(n, true)
+	}
+	k.newest(k.next, batch.Batch{Kind: batch.Records, Count: 300_000}, batch.Batch{Kind: batch.Records, Count: 300_000})
+	k.flip(segment.FileName(2), 20)
+	k.do(k.disk.Remove(k.dir + "/" + segment.MarkName))
+	k.gone()
+}
+
+// An empty log in place of one from which versions were told of begins past them, also if the clock was set back.
+func TestAnEmptyCacheBeginsPastVersionsThatAreReserved(t *testing.T) {
+	k := newKit(t, segment.Cache)
+	k.file(segment.ReplicaName, segment.AppendReplica(nil, k.salt, &segment.Replica{Lost: []segment.LostEnd{{End: 34, Cursors: 9000}}}))
+	k.flip(segment.FileName(0), 20)
+	if out, err := k.repair(AcceptEmpty, true); err != nil || !out.Done || out.Base <= 9000 {
+		t.Errorf("the outcome is %+v, %v", out, err)
 	}
 }
