@@ -39,8 +39,10 @@ func (d *delivery) first(context.Context) (more bool, err error) { return true, 
 
 // page implements source.
 func (d *delivery) page(p storage.Page) error {
+	skipped := d.skipped
 	d.skip(p)
 	if err := d.write(p.Batches); err != nil {
+		d.skipped = skipped // for another attempt
 		return fmt.Errorf("write events: %w", err)
 	}
 	return nil

@@ -65,7 +65,9 @@ func (d *delivery) encode(buf []byte, b *batch.Batch) ([]byte, error) {
 		e.Region, e.Count, rest = d.shape.cut(rest, uint32(b.End()-e.BaseOffset))
 		switch {
 		case !d.shape.fits(&e):
-			d.cursor.Drop(uint64(e.Count))
+			if d.once() {
+				d.cursor.Drop(uint64(e.Count))
+			}
 		case d.shape.apart():
 			if buf, err = d.join(buf, d.shape.header(d.header[:0], &e)); err == nil {
 				buf, err = d.join(buf, e.Region)

@@ -25,8 +25,17 @@ type siteDisk struct {
 	ready chan struct{}
 	// inline is the longest value that is kept in memory; 0 is the default.
 	inline int
-	// clock says how long calls to the disk take; nil is the machine's.
+	// clock says how long calls to the disk take; nil is one on which none is said to hang.
 	clock diskpool.Clock
+}
+
+// patientClock is the machine's on which nothing is late before a test has lost its patience.
+type patientClock struct{}
+
+func (patientClock) Now() time.Time { return time.Now() }
+
+func (patientClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
+	return time.AfterFunc(d+patience, f).Stop
 }
 
 func newSiteDisk() *siteDisk {
@@ -35,7 +44,11 @@ func newSiteDisk() *siteDisk {
 }
 
 func (d *siteDisk) open(t testing.TB, o *shardactor.HostOptions, registry prometheus.Registerer) {
-	d.pool, d.ready = diskpool.New(diskpool.Options{Clock: d.clock}), make(chan struct{})
+	clock := d.clock
+	if clock == nil {
+		clock = patientClock{}
+	}
+	d.pool, d.ready = diskpool.New(diskpool.Options{Clock: clock}), make(chan struct{})
 	var err error
 	if d.store, err = disklog.OpenStore(d.fault, disklog.Options{Exec: d.pool, SegmentBytes: 8 << 10, Slots: diskpool.NewReadSlots(32)}); err != nil {
 		t.Fatal(err)

@@ -18,6 +18,16 @@ func (x *site) drain() <-chan struct{} {
 	return done
 }
 
+// drained waits until a drain has closed connections whose clients have read all there is. The clock of the site has stood until then.
+func (x *site) drained(done <-chan struct{}, conns ...*memConn) {
+	x.t.Helper()
+	for _, c := range conns {
+		eventually(x.t, "the connection is closed", func() bool { x.advance(drainReading / 10); return c.ctx.Err() != nil })
+		closedWith(x.t, c, CloseShutdown)
+	}
+	want(x.t, done, "the end of the drain")
+}
+
 func TestADrainFinishesWhatIsOpenRefusesWhatIsNewAndClosesWithCodeZero(t *testing.T) {
 	clock := manual()
 	x := open(t, setting{clock: clock})
@@ -82,7 +92,7 @@ func TestADrainDoesNotWaitForAClientThatHasItsLastEventAndCloses(t *testing.T) {
 
 // field case STR-05: subscriptions end after the last record that any session had under way was acknowledged, and with it.
 func TestADrainDeliversWhatOtherSessionsHadUnderWay(t *testing.T) {
-	x := open(t, setting{})
+	x := open(t, setting{clock: manual()})
 	reader, writer := x.connect(), x.connect()
 	s := dial(t, reader, today()).subscribe(reader, subscribeTo("orders", wire.StartLatest))
 	l := dial(t, writer, today())
@@ -101,9 +111,7 @@ func TestADrainDeliversWhatOtherSessionsHadUnderWay(t *testing.T) {
 	}
 	s.events(5)
 	s.over()
-	closedWith(t, reader, CloseShutdown)
-	closedWith(t, writer, CloseShutdown)
-	want(t, done, "the end of the drain")
+	x.drained(done, reader, writer)
 }
 
 // A request that waits for room when the drain begins keeps its place in line; one that would have to enter a line is refused.
@@ -141,7 +149,7 @@ func TestADrainRefusesWhoWouldHaveToWait(t *testing.T) {
 }
 
 func TestADrainDeliversWhatIsReadableBeforeItEndsASubscription(t *testing.T) {
-	x := open(t, setting{})
+	x := open(t, setting{clock: manual()})
 	c := x.connect(func(c *memConn) { c.window = 128 })
 	l := dial(t, c, today())
 	s := l.subscribe(c, subscribeTo("orders", wire.StartLatest))
@@ -151,8 +159,7 @@ func TestADrainDeliversWhatIsReadableBeforeItEndsASubscription(t *testing.T) {
 	done := x.drain()
 	s.events(20)
 	s.over()
-	closedWith(t, c, CloseShutdown)
-	want(t, done, "the end of the drain")
+	x.drained(done, c)
 }
 
 func TestADrainWithoutSessionsIsDoneAtOnceAndTakesNoMoreConnections(t *testing.T) {

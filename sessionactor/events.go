@@ -43,19 +43,6 @@ func (e answersUnread) Attrs() []slog.Attr {
 	return []slog.Attr{slog.Uint64("session", e.session), slog.String("client", e.client), slog.Int("bytes", e.bytes)}
 }
 
-// eventStreamStuck: an event stream was ended because its client does not take a large record, and others wait for its room.
-type eventStreamStuck struct {
-	session uint64
-	client  string
-	bytes   int
-}
-
-func (e eventStreamStuck) EventName() string { return "event_stream_stuck" }
-func (e eventStreamStuck) Level() slog.Level { return slog.LevelWarn }
-func (e eventStreamStuck) Attrs() []slog.Attr {
-	return []slog.Attr{slog.Uint64("session", e.session), slog.String("client", e.client), slog.Int("bytes", e.bytes)}
-}
-
 // principalClosed: requests of a principal made shards fail more than once, so its connection was closed.
 type principalClosed struct {
 	session         uint64

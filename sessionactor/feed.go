@@ -42,7 +42,7 @@ type feed struct {
 	next    id.Offset      // where the next page begins
 	gate    Gate
 	batches []*batch.Batch
-	large   *sessioncore.LargePage // room for what is in hand; nil while that is no more than usual
+	pieces  pieces
 
 	busy      bool         // more than one batch was queued when there was something to write last
 	busySince time.Time    // when that was

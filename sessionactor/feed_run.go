@@ -35,7 +35,6 @@ func (f *feed) run(ctx context.Context) error {
 	answer, err := f.source.begin(ctx)
 	defer f.source.over()
 	defer f.release()
-	defer f.giveRoom()
 	if err != nil {
 		f.stream.CancelWrite()
 		f.asked.answer(answer)
@@ -104,17 +103,10 @@ func (f *feed) deliver(ctx context.Context) error {
 			if f.busy = len(page.Batches) > 1; f.busy {
 				f.busySince = f.session.opts.Clock.Now()
 			}
-			if have, more, err := f.makeRoom(ctx, &page); !have {
-				if more {
-					continue
-				}
-				return err
-			}
 			f.havePage()
-			if err := f.source.page(page); err != nil {
+			if err := f.passOn(ctx, page); err != nil {
 				return err
 			}
-			f.giveRoom()
 			f.wrotePage()
 		case page.Lost > 0: // and nothing behind it yet
 			if err := f.source.page(page); err != nil {
@@ -122,55 +114,11 @@ func (f *feed) deliver(ctx context.Context) error {
 			}
 		default:
 			f.slow = false
-			f.giveRoom()
 			if more, err := f.wait(ctx); !more {
 				return err
 			}
 		}
 	}
-}
-
-// makeRoom has the feed hold a page, if it is a large one, until giveRoom. A page that was read from disk is let go of while there is no room for
-// it, and read again: have is false then, and more says whether the event stream goes on.
-func (f *feed) makeRoom(ctx context.Context, page *storage.Page) (have, more bool, err error) {
-	hand := f.handSize(page)
-	if hand == 0 {
-		f.giveRoom()
-		return true, true, nil
-	}
-	behind := f.cursor.Behind()
-	aside := func() { // nothing is kept for it meanwhile, and it cannot lose anything that the log keeps
-		f.next = page.From
-		page.Batches = nil
-		f.release()
-	}
-	if !behind { // it is in the tail, shared, and might not be there again
-		aside = nil
-	}
-	switch f.takeRoom(ctx, hand, aside) {
-	case roomGiven:
-		return true, true, nil
-	case roomWaited:
-		if !behind {
-			return true, true, nil
-		}
-		if err := f.place(storage.StartOffset, f.next); err != nil {
-			return false, false, f.endOfLog(ctx, err)
-		}
-		return false, true, nil
-	case roomEnded:
-	}
-	switch {
-	case ctx.Err() != nil:
-		f.stream.CancelWrite()
-		return false, false, context.Cause(ctx)
-	case f.stream.Context().Err() != nil: // the client wants no more
-		f.stream.CancelWrite()
-		return false, false, context.Cause(f.stream.Context())
-	case behind:
-		return false, false, f.end(endDraining)
-	}
-	return true, true, nil // the node stops, and delivers what is in its tail
 }
 
 // wait returns once there is more to read; more is false when the subscription is over.

@@ -35,6 +35,9 @@ func (f *feed) put(p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	if f.pieces.on {
+		return f.putPieces(p)
+	}
 	return f.send(p)
 }
 

@@ -105,6 +105,7 @@ func TestWhatIsReadForAClientThatGoesIsOwedAtOnce(t *testing.T) {
 	a.send(pollFor(1, 30_000))
 	want(t, entered, "the read")
 	b.send(pollFor(5, 30_000)) // gets the second record
+	eventually(t, "both polls wait", func() bool { return x.metric("felix_group_polls_waiting") == 2 })
 	c.leave()
 	eventually(t, "the poll of the client that went is over", func() bool { return x.metric("felix_group_polls_waiting") == 1 })
 	resume()

@@ -305,7 +305,7 @@ func TestAPollWhoseStreamIsGoneTakesNoRecord(t *testing.T) {
 
 // Waiting polls do not hold up a drain: they are answered empty.
 func TestADrainAnswersPollsThatWait(t *testing.T) {
-	x := newSiteDisk().stored(t, setting{})
+	x := newSiteDisk().stored(t, setting{clock: manual()})
 	c := x.connect()
 	l, other := dial(t, c, today()), dial(t, c, today())
 	for n := range uint64(3) {
@@ -320,8 +320,7 @@ func TestADrainAnswersPollsThatWait(t *testing.T) {
 		handed(t, l.polled(n), 0)
 	}
 	handed(t, other.polled(1), 0)
-	want(t, done, "the end of the drain")
-	closedWith(t, c, CloseShutdown)
+	x.drained(done, c)
 }
 
 // When the shard goes away under a poll it is answered too, and so is one that comes after.
@@ -433,9 +432,8 @@ func TestAThousandWaitingPollsCostNoGoroutines(t *testing.T) {
 		// All at once would be more than a shard's mailbox takes before its first turn.
 		eventually(t, "the polls wait", func() bool { return x.metric("felix_group_polls_waiting") == float64((i+1)*each) })
 	}
-	if more := runtime.NumGoroutine() - goroutines; more > 5 {
-		t.Errorf("%d more goroutines", more)
-	}
+	// A lane that rests has two for a moment.
+	eventually(t, "hardly more goroutines are there", func() bool { return runtime.NumGoroutine()-goroutines <= 5 })
 	per := (memoryInUse() - memory) / (lanes * each)
 	t.Logf("a poll that waits: %d bytes", per)
 	if counted := int64(pollBytes(pollFor(1, 30_000), "")); per > counted && poolSlack == 0 {

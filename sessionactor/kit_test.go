@@ -164,6 +164,9 @@ func open(t testing.TB, s setting) *site {
 	x.opts.Table, x.opts.Auth, x.opts.Offer, x.opts.Clock = table, gatekeeper{}, EphemeralOffer(), s.clock
 	x.opts.Brokers = []wire.Broker{{NodeID: "n1", Addr: "10.0.0.1:5000"}}
 	x.opts.Events, x.opts.Metrics, x.opts.Timings = actors.DiscardEvents(), NewMetrics(x.registry), timings
+	if _, stands := s.clock.(*actors.ManualClock); !stands { // a test that is about them has a clock of its own
+		x.opts.AuthTimeout, x.opts.AckWait, x.opts.ReadWait = patience, patience, patience
+	}
 	if s.change != nil {
 		s.change(&x.opts)
 	}

@@ -2,19 +2,22 @@ package sessionactor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
-	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/storage/batch"
+	"github.com/felixd/felixd/wire/id"
 )
 
-// LargePages is a node's budget for what event streams have in hand that is larger than usual: records and values that were read from disk for one
-// reader, and frames that are made for one. Up to 64 KiB each are not counted. Safe for concurrent use; the decisions are sessioncore's.
+// LargePages is a node's budget for what event streams keep in hand that is larger than usual, until their clients have taken it: records and values
+// that were read from disk for one reader, and frames that are made for one. Up to 64 KiB each are not counted. Safe for concurrent use; the
+// decisions are sessioncore's.
 type LargePages struct {
-	mu    sync.Mutex
-	core  *sessioncore.Large
-	timer actors.Timer // to look again; nil before the first time
+	mu   sync.Mutex
+	core *sessioncore.Large
 }
 
 // NewLargePages returns a budget of which nothing is used.
@@ -22,138 +25,150 @@ func NewLargePages(l sessioncore.LargeLimits) *LargePages {
 	return &LargePages{core: sessioncore.NewLarge(l)}
 }
 
-// Used is what is held now, in bytes; Waiting how many event streams wait for room; Limit what may be held, beyond which one page may be.
+// Used is what is kept now, in bytes; Limit what may be.
 func (l *LargePages) Used() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.core.Used()
 }
 
-// Waiting is documented at Used.
-func (l *LargePages) Waiting() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.core.Waiting()
-}
-
 // Limit is documented at Used.
 func (l *LargePages) Limit() int { return l.core.Limits().Node }
 
-// ask asks for room for so many bytes of a feed, and reports whether it has it already. If not, its gate is rung when it does.
-func (l *LargePages) ask(f *feed, bytes int) (p *sessioncore.LargePage, held bool) {
-	l.mu.Lock()
-	p = l.core.Ask(&f.session.large, bytes, f)
-	ended := l.look(f.session.opts.Clock)
-	held = p.Held()
-	l.mu.Unlock()
-	endStuck(ended)
-	return p, held
-}
-
-// has reports whether there is room for it by now.
-func (l *LargePages) has(p *sessioncore.LargePage) bool {
+func (l *LargePages) take(c *sessioncore.LargeConn, bytes int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return p.Held()
+	return l.core.Take(c, bytes)
 }
 
-// give lets go of it.
-func (l *LargePages) give(p *sessioncore.LargePage, clock actors.Clock) {
+func (l *LargePages) give(c *sessioncore.LargeConn, bytes int) {
 	l.mu.Lock()
-	l.core.Give(p)
-	ended := l.look(clock)
-	l.mu.Unlock()
-	endStuck(ended)
+	defer l.mu.Unlock()
+	l.core.Give(c, bytes)
 }
-
-// look carries out what was decided, but for ending streams, which is the caller's, without the lock. mu is held.
-func (l *LargePages) look(clock actors.Clock) (ended []*sessioncore.LargePage) {
-	now := clock.Now()
-	granted, ended, again := l.core.Look(now)
-	for _, p := range granted {
-		p.Owner.(*feed).gate.Ring()
-	}
-	switch {
-	case again.IsZero():
-		if l.timer != nil {
-			l.timer.Stop()
-		}
-	case l.timer == nil:
-		l.timer = clock.AfterFunc(again.Sub(now), func() { l.tick(clock) })
-	default:
-		l.timer.Reset(again.Sub(now))
-	}
-	return ended
-}
-
-func (l *LargePages) tick(clock actors.Clock) {
-	l.mu.Lock()
-	ended := l.look(clock)
-	l.mu.Unlock()
-	endStuck(ended)
-}
-
-// endStuck breaks off event streams whose clients do not take what they were sent while others wait for its room. Nothing can be told on a stream
-// that stands in the middle of a frame; whoever can resume does, behind the last event that it has.
-func endStuck(pages []*sessioncore.LargePage) {
-	for _, p := range pages {
-		f := p.Owner.(*feed)
-		o := f.session.opts
-		o.Metrics.EventStreamsStuck.Inc()
-		o.Events.Emit(eventStreamStuck{session: f.session.number, client: f.session.conn.RemoteAddr(), bytes: p.Bytes()})
-		f.stream.CancelWrite()
-	}
-}
-
-// Rooms that a feed may be given, or not.
-type room uint8
 
 const (
-	// roomGiven: what was asked for may be held, until giveRoom.
-	roomGiven room = iota
-	// roomWaited: the same, and it was waited for.
-	roomWaited
-	// roomEnded: the event stream, its connection or the node ends first.
-	roomEnded
+	// frameCopies is how much a frame takes while it is made, in its content: base64 is four thirds, in a buffer that doubles.
+	frameCopies = 3
+	// pieceBytes is what a feed holds of a large page that it may not keep, while its client does not take it. For each piece the page is read again.
+	pieceBytes = 128 << 10
 )
 
-// takeRoom has the feed hold so many bytes, and waits until it may. Before it does it calls aside, if not nil, which lets go of what there is of
-// them already.
-func (f *feed) takeRoom(ctx context.Context, bytes int, aside func()) room {
-	pages := f.session.opts.Large
-	if f.large != nil {
-		if f.large.Bytes() >= bytes {
-			return roomGiven
-		}
-		f.giveRoom()
-	}
-	p, held := pages.ask(f, bytes)
-	f.large = p
-	if held {
-		return roomGiven
-	}
-	if aside != nil {
-		aside()
-	}
-	for !pages.has(p) {
-		if !f.gate.Wait(f.session.finish, f.stream.Context(), ctx) && !pages.has(p) {
-			f.giveRoom()
-			return roomEnded
-		}
-	}
-	return roomWaited
+// errAside has whoever writes a page let go of it: its next piece is noted, and waits for the client.
+var errAside = errors.New("the page is put aside until its client takes more")
+
+// pieces is how a feed writes a large page that it may not keep: as much as the client takes at once, and of the rest one piece, for which it
+// waits without the page. Then the page is made again, and what was written of it passed over. The bytes of a page are the same each time.
+type pieces struct {
+	on     bool
+	wrote  int    // bytes of the page that the client was given
+	at     int    // where in the page the attempt under way is
+	piece  []byte // that waits; its own memory
+	counts int    // see once
+	count  int
 }
 
-// giveRoom lets go of what the feed was given, or waits for.
-func (f *feed) giveRoom() {
-	if f.large != nil {
-		f.session.opts.Large.give(f.large, f.session.opts.Clock)
-		f.large = nil
+// again begins the next attempt.
+func (p *pieces) again() { p.at, p.count = 0, 0 }
+
+// put is feed.put in pieces.
+func (f *feed) putPieces(p []byte) error {
+	x := &f.pieces
+	if passed := min(len(p), x.wrote-x.at); passed > 0 {
+		x.at += passed
+		p = p[passed:]
 	}
+	for len(p) > 0 {
+		n := min(len(p), pieceBytes)
+		err := f.stream.TryWriteAll(p[:n])
+		if errors.Is(err, ErrWouldBlock) {
+			x.piece = append(x.piece[:0], p[:n]...)
+			return errAside
+		}
+		if err != nil {
+			return err
+		}
+		x.at, x.wrote, p = x.at+n, x.wrote+n, p[n:]
+	}
+	return nil
+}
+
+// takePiece waits until the client has taken the piece.
+func (f *feed) takePiece() error {
+	x := &f.pieces
+	if f.eager {
+		f.slow = true
+	}
+	n, err := f.stream.Write(x.piece)
+	x.wrote += n
+	if err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
+}
+
+// once reports whether what follows was not done by an earlier attempt at the page: for what is counted.
+func (f *feed) once() bool {
+	x := &f.pieces
+	if x.count++; x.count <= x.counts {
+		return false
+	}
+	x.counts = x.count
+	return true
+}
+
+// passOn writes a page.
+func (f *feed) passOn(ctx context.Context, page storage.Page) error {
+	hand := f.handSize(&page)
+	pages := f.session.opts.Large
+	if hand == 0 || pages.take(&f.session.large, hand) {
+		if hand > 0 {
+			defer pages.give(&f.session.large, hand)
+		}
+		return f.source.page(page)
+	}
+	from, end, behind := page.From, page.Next, f.cursor.Behind()
+	f.session.opts.Metrics.PutAside.Inc()
+	f.pieces = pieces{on: true}
+	defer func() { f.pieces = pieces{} }()
+	for {
+		f.pieces.again()
+		err := f.source.page(page)
+		if !errors.Is(err, errAside) {
+			return err
+		}
+		if behind { // a page of the tail is shared, and might not be there again
+			clear(f.batches)
+			page.Batches = nil
+			f.cursor.LetGo()
+		}
+		if err := f.takePiece(); err != nil {
+			return err
+		}
+		if behind {
+			if page.Batches, err = f.readAgain(ctx, from, end); err != nil {
+				return f.endOfLog(ctx, err)
+			}
+		}
+	}
+}
+
+// readAgain reads the one batch of a large page from disk.
+func (f *feed) readAgain(ctx context.Context, from, end id.Offset) ([]*batch.Batch, error) {
+	got, err := f.asked.shard.History.Read(ctx, from, end, 1, 1, f.batches)
+	if err != nil {
+		return nil, err
+	}
+	if len(got) != 1 || got[0].Base > from || got[0].End() != end {
+		return nil, fmt.Errorf("read log: what was stored from offset %d up to %d is not there as it was", from, end)
+	}
+	got[0] = got[0].From(from)
+	f.batches = got
+	return got, nil
 }
 
 // handSize is what a page takes in memory for this feed alone, in bytes, 0 if that is no more than usual: what was read from disk, and the frames
-// that are made of it, with what a buffer that grows leaves behind.
+// that are made of it. A page that large is one batch.
 func (f *feed) handSize(p *storage.Page) int {
 	size := 0
 	for _, b := range p.Batches {
@@ -171,6 +186,3 @@ func (f *feed) handSize(p *storage.Page) int {
 	}
 	return hand
 }
-
-// frameCopies is how much a frame takes while it is made, in its content: base64 is four thirds, in a buffer that doubles.
-const frameCopies = 3

@@ -43,7 +43,7 @@ type Metrics struct {
 
 	ReadsOverdue prometheus.Gauge // that were answered as failed and have not come back
 
-	EventStreamsStuck prometheus.Counter // that were ended to make room for others
+	PutAside prometheus.Counter // large pages that were written piece by piece
 
 	Watches        prometheus.Gauge
 	WatchEvents    prometheus.Counter
@@ -110,7 +110,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		ReadsOverdue: gauge("felix_log_reads_overdue", "Reads of logs that their clients were told of as failed, because the disk did not answer, and that have not come back."),
 		ParkedBytes:  gauge("felix_parked_request_bytes", "Bytes of memory that felix_parked_requests are counted with; at the bound of their connection, or of the node, more are answered overloaded."),
 
-		EventStreamsStuck: counter("felix_event_streams_stuck_total", "Event streams that were broken off because their clients did not take a large record while others waited for its room."),
+		PutAside: counter("felix_large_pages_put_aside_total", "Large records that found no room in felix_large_page_budget_bytes: they are written piece by piece, and read again for each."),
 
 		Watches:        gauge("felix_cache_watches", "Watches of caches open now."),
 		WatchEvents:    counter("felix_cache_watch_events_total", "Changes written to watches of caches."),

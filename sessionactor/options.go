@@ -71,8 +71,8 @@ type Options struct {
 	// longer prefixes. All watches of the node hold four times as much at most, those of a connection twice, and a tenant has always room for
 	// one. A watch whose client takes nothing for 10 s lets go of them, and tells it where to go on.
 	NodeSnapshots *Snapshots
-	// Large bounds what event streams have in hand beyond 64 KiB each: records and values that were read from disk for one of them, and frames
-	// that are made for one, until its client has taken them.
+	// Large bounds what event streams keep in hand beyond 64 KiB each until their clients have taken it: records and values that were read from
+	// disk for one of them, and frames that are made for one. What finds no room is written piece by piece.
 	Large *LargePages
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs

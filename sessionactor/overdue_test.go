@@ -58,37 +58,38 @@ func TestReadsOfADiskThatHangsAreAnsweredAndStopNoOthers(t *testing.T) {
 		if i >= 3 {
 			conn = x.connect()
 		}
-		l := dial(t, conn, today())
-		for range each {
+		lines = append(lines, dial(t, conn, today()))
+	}
+	armed := clock.Pending()
+	for _, l := range lines {
+		l.send(getFrom("bad", "k"))
+		l.send(getFrom("good", "k"))
+		for range each - 1 {
 			l.send(getFrom("bad", "k"))
 		}
-		l.send(getFrom("good", "k"))
-		lines = append(lines, l)
 	}
 	want(t, reached, "the disk hangs")
-	done := make(chan struct{})
-	go func() { // whatever waits for time goes on
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-				clock.Advance(100 * time.Millisecond)
-			}
-		}
-	}()
-	for _, l := range lines {
-		for range each {
-			f := refused(t, l.next())
-			if f.Code != wire.CodeStorage || f.Retry != wire.RetryAfter || f.Reason != wire.ReasonDiskStalled || f.RetryAfterMS == 0 {
-				t.Fatalf("a read of a disk that hangs was answered %+v", f)
-			}
-		}
-		if m, ok := l.next().message.(*wire.CacheValue); !ok || !m.Value.Set {
-			t.Fatalf("a get of another log, behind them, was answered %+v", m)
+	stalled := func(l *line) {
+		t.Helper()
+		f := refused(t, l.next())
+		if f.Code != wire.CodeStorage || f.Retry != wire.RetryAfter || f.Reason != wire.ReasonDiskStalled || f.RetryAfterMS == 0 {
+			t.Fatalf("a read of a disk that hangs was answered %+v", f)
 		}
 	}
-	close(done)
+	eventually(t, "the first read of each stream has its time", func() bool { return clock.Pending() == armed+lanes })
+	clock.Advance(x.opts.ReadWait)
+	for _, l := range lines {
+		stalled(l)
+		if m, ok := l.next().message.(*wire.CacheValue); !ok || !m.Value.Set { // it needs no time, and has had none
+			t.Fatalf("a get of another log, behind one that hangs, was answered %+v", m)
+		}
+	}
+	for _, l := range lines {
+		for range each - 1 {
+			eventually(t, "it is answered", func() bool { clock.Advance(100 * time.Millisecond); return len(l.b)+l.h.unread() > 0 })
+			stalled(l)
+		}
+	}
 	var n float64
 	eventually(t, "no more reads are with the disk than it has slots", func() bool { n = x.metric("felix_log_reads_overdue"); return n <= 8 }) // who waited for one is called back
 	if n < overdueMost {

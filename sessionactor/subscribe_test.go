@@ -357,6 +357,7 @@ type lateRing struct {
 
 func (l lateRing) Arm(int, int64) bool { return l.arm() }
 func (lateRing) Disarm()               {}
+func (lateRing) LetGo()                {}
 
 // A log rings its readers with its lock held. A ring that nobody took must therefore never make a later one wait: it would
 // hold up the shard, and with it everybody.

@@ -100,7 +100,7 @@ func TestTheLastRecordsBeforeAnEndAreDeliveredAndThenWhereToResume(t *testing.T)
 		"the stream is deleted": {func(x *site) { x.desire() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := durableSite(t, nil)
+			x := durableSite(t, func(s *setting) { s.clock = manual() }) // a drained connection stays until time passes
 			s := x.stalled(subscribeTo("orders", wire.StartLatest))
 			records := numbered(0, 9)
 			l := dial(t, x.connect(), today())

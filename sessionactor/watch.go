@@ -111,7 +111,9 @@ func (w *watch) changes(buf []byte, b *batch.Batch) ([]byte, error) {
 			if buf, err = w.event(buf, &e); err != nil {
 				return buf, err
 			}
-			w.session.opts.Metrics.WatchEvents.Inc()
+			if w.once() {
+				w.session.opts.Metrics.WatchEvents.Inc()
+			}
 		}
 		at++
 	}
@@ -135,7 +137,7 @@ func (w *watch) encode(buf []byte, e *wire.CacheEvent) []byte {
 	begin := len(buf)
 	buf = wire.AppendJSONFrame(buf, e)
 	if len(buf)-begin-wire.HeaderSize > wire.MaxPayload {
-		if w.cursor != nil {
+		if w.cursor != nil && w.once() {
 			w.cursor.Drop(1)
 		}
 		return buf[:begin]

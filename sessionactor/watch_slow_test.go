@@ -93,7 +93,7 @@ func TestAWatchOfAQuietKeyOnABusyShardNeitherLagsNorMissesAnything(t *testing.T)
 func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 	const n, size = 8, 1000
 	d := newSiteDisk()
-	x := d.caching(t, setting{change: func(o *Options) { o.NodeSnapshots = NewSnapshots(n * (valueCost + 2 + size)) }})
+	x := d.caching(t, setting{clock: manual(), change: func(o *Options) { o.NodeSnapshots = NewSnapshots(n * (valueCost + 2 + size)) }})
 	largest := x.opts.NodeSnapshots.Largest()
 	c := x.connect()
 	l := dial(t, c, today())
@@ -142,7 +142,7 @@ func TestCurrentValuesOfWatchesAreBounded(t *testing.T) {
 
 // A watch that is being given its values for long holds nothing of the log, and loses nothing of it.
 func TestChangesThatAreMadeWhileAWatchReadsItsValuesFollowThem(t *testing.T) {
-	x := newSiteDisk().caching(t, setting{ringBatches: 4, ringBytes: 1 << 20, change: func(o *Options) { o.Delivery.CapacityMax = 1 }})
+	x := newSiteDisk().caching(t, setting{clock: manual(), ringBatches: 4, ringBytes: 1 << 20, change: func(o *Options) { o.Delivery.CapacityMax = 1 }})
 	l := dial(t, x.connect(), today())
 	value := strings.Repeat("v", 200)
 	for i := range 10 {
@@ -227,20 +227,18 @@ func TestAWatchWhoseValuesWereRemovedUnderItResumesThere(t *testing.T) {
 // A node that stops does not wait until a slow watch has read its values: where it goes on is the first that it was not given.
 func TestADrainEndsAWatchInTheMiddleOfItsValues(t *testing.T) {
 	const n, size = 12, 20 << 10
-	x := newSiteDisk().caching(t, setting{})
+	x := newSiteDisk().caching(t, setting{clock: manual()})
 	l := dial(t, x.connect(), today())
 	for i := range n {
 		l.put("users", fmt.Sprint("k", i), strings.Repeat("v", size))
 	}
-	_, w := x.slowWatch(watchOf("users", retained))
+	c, w := x.slowWatch(watchOf("users", retained))
+	idle := dial(t, c, today()).subscribe(c, subscribeTo("orders", wire.StartLatest))
 	if e := w.change(); e.Offset != 0 { // it has begun
 		t.Fatalf("got %.20s at %d first", e.Key, e.Offset)
 	}
 	done := x.drain()
-	eventually(t, "the node drains", func() bool {
-		m, ok := l.ask(getFrom("users", "k0")).message.(*wire.ErrorAnswer)
-		return ok && m.Refusal().Code == wire.CodeDraining
-	})
+	idle.over() // its session knows
 	for next := id.Offset(1); ; next++ {
 		f := w.next()
 		if e, is := f.message.(*wire.CacheEvent); is {
@@ -255,7 +253,7 @@ func TestADrainEndsAWatchInTheMiddleOfItsValues(t *testing.T) {
 		break
 	}
 	w.over()
-	want(t, done, "the end of the drain")
+	x.drained(done, x.conns...)
 }
 
 // What can't be decoded ends a watch as damage ends a subscription: broken off, and the operator is told.

@@ -66,7 +66,7 @@ func (w *watch) current(bound int64) ([]keyed.Entry, bool) {
 	if !ok {
 		return nil, true
 	}
-	return []keyed.Entry{{Key: []byte(r.scope.name), Value: l.Value, Cold: l.Cold, Version: l.Version, Offset: l.Offset, ExpiresAtMillis: l.ExpiresAtMillis}}, true
+	return []keyed.Entry{{Key: []byte(r.scope.name), Value: l.Value, Cold: l.Cold, ValueBytes: max(len(l.Value), l.ColdBytes), Version: l.Version, Offset: l.Offset, ExpiresAtMillis: l.ExpiresAtMillis}}, true
 }
 
 // first implements source. While it writes current values it has no place in the log, so that nothing is kept for it and it can't lose
@@ -106,10 +106,6 @@ func (w *watch) writeValues(ctx context.Context) (more bool, err error) {
 		if buf = buf[:0]; cap(buf) > 2*writeBytes {
 			buf = make([]byte, 0, writeBytes)
 		}
-		if w.large != nil {
-			w.cold = recordReader{}
-			w.giveRoom()
-		}
 	}
 	if resume, lost := w.values.missed(); lost {
 		w.next = resume
@@ -128,13 +124,11 @@ func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more boo
 		return buf, false, nil
 	}
 	w.next = e.Version
-	if e.Cold && e.ValueBytes >= writeBytes { // its frame is written by itself, right after it is made
-		if w.takeRoom(ctx, (1+frameCopies)*e.ValueBytes, nil) == roomEnded && w.session.finish.Err() == nil {
-			return buf, false, errUnheard
-		}
-	}
 	if w.session.finish.Err() != nil {
 		return buf, false, errFinishing
+	}
+	if e.Cold && e.ValueBytes >= writeBytes {
+		return w.longValue(ctx, buf, &e)
 	}
 	value, err := w.value(ctx, &e)
 	if err != nil {
@@ -144,13 +138,53 @@ func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more boo
 	return w.encode(buf, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis}), true, nil
 }
 
+// longValue writes the values before it, and a long one by itself. Without room for it that is piece by piece, and it is read again for each.
+func (w *watch) longValue(ctx context.Context, buf []byte, e *keyed.Entry) (out []byte, more bool, err error) {
+	if err := w.hand(buf); err != nil {
+		return buf[:0], false, err
+	}
+	buf = buf[:0]
+	defer func() { w.cold = recordReader{} }()
+	pages, hand := w.session.opts.Large, (1+frameCopies)*e.ValueBytes
+	kept := pages.take(&w.session.large, hand)
+	if kept {
+		defer pages.give(&w.session.large, hand)
+	} else {
+		w.session.opts.Metrics.PutAside.Inc()
+		w.pieces = pieces{on: true}
+		defer func() { w.pieces = pieces{} }()
+	}
+	w.session.opts.Metrics.WatchRetained.Inc()
+	for {
+		w.pieces.again()
+		value, err := w.value(ctx, e)
+		if err != nil {
+			if w.pieces.wrote > 0 { // in the middle of its frame
+				w.stream.CancelWrite()
+				return buf, false, fmt.Errorf("write events: %w", err)
+			}
+			return buf, false, err
+		}
+		frame := w.encode(nil, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis})
+		if kept {
+			return buf, true, w.hand(frame)
+		}
+		err = w.put(frame)
+		w.values.moved()
+		if !errors.Is(err, errAside) {
+			return buf, true, err
+		}
+		value, frame, w.cold = nil, nil, recordReader{}
+		if err := w.takePiece(); err != nil {
+			return buf, false, err
+		}
+		w.values.moved()
+	}
+}
+
 // valuesFailed ends the event stream at the value that could not be had, behind those before it.
 func (w *watch) valuesFailed(ctx context.Context, buf []byte, err error) error {
 	w.values.drop()
-	if errors.Is(err, errUnheard) {
-		w.stream.CancelWrite()
-		return err
-	}
 	if err := w.hand(buf); err != nil {
 		return err
 	}

@@ -176,6 +176,9 @@ func (c *memCursor) Arm(batches int, bytes int64) bool {
 }
 
 // Disarm implements Cursor.
+func (c *memCursor) LetGo() {}
+
+// Disarm implements Cursor.
 func (c *memCursor) Disarm() {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()

@@ -70,6 +70,9 @@ type Cursor interface {
 	Live() id.Offset
 	// Behind reports whether the reader has not come to the tail yet: what it reads is stored, and will be there for whoever resumes.
 	Behind() bool
+	// LetGo says that the last page is not held any more, though the reader has not finished with it: if it was read from disk it is not counted
+	// from then on.
+	LetGo()
 	// Drop counts records that the reader took and could not pass on.
 	Drop(records uint64)
 	// Release ends the registration. What was queued is let go, and publishers that waited for this reader go on.

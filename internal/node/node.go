@@ -281,8 +281,7 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_group_poll_budget_bytes", Help: "Limit of felix_group_poll_bytes."}, func() float64 { return float64(polls.Node) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_parked_request_budget_bytes", Help: "Limit of felix_parked_request_bytes."}, func() float64 { return float64(parked.Node) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_page_bytes", Help: "Bytes of large records that event streams have in hand until their clients have taken them."}, func() float64 { return float64(large.Used()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_page_budget_bytes", Help: "Limit of felix_large_page_bytes; event streams wait beyond it, and clients that do not read make room for them."}, func() float64 { return float64(large.Limit()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_pages_waiting", Help: "Event streams that wait for room for a large record."}, func() float64 { return float64(large.Waiting()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_page_budget_bytes", Help: "Limit of felix_large_page_bytes; what finds no room is written piece by piece."}, func() float64 { return float64(large.Limit()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_bytes", Help: "Current keys and values of caches that are held for watches until they are written."}, func() float64 { return float64(snapshots.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_budget_bytes", Help: "Limit of felix_cache_watch_snapshot_bytes; watches beyond it are told to come later."}, func() float64 { return held }),
 	)

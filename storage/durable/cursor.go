@@ -127,6 +127,9 @@ func (c *cursor) finish() {
 	}
 }
 
+// LetGo implements storage.Cursor.
+func (c *cursor) LetGo() { c.finish() }
+
 // Arm implements storage.Cursor.
 func (c *cursor) Arm(batches int, bytes int64) bool {
 	c.finish()
