@@ -102,7 +102,8 @@ func TestManyCallsToADeadBrokerFailTogether(t *testing.T) {
 		fails(func() error { _, err := c.Subscribe(ctx, "ns", "s", SubscribeOptions{}); return err })
 	}
 	callers.Wait()
-	if n := dials(); n == 0 || n > each { // each for itself they would dial six times as often
+	until(t, "the arrival of a dial", func() bool { return dials() > 0 })
+	if n := dials(); n > each { // each for itself they would dial six times as often
 		t.Fatalf("%d dials for %d calls", n, 2*each)
 	}
 }

@@ -284,9 +284,10 @@ func TestWritesThatMeetACompactionAreNotUndoneByIt(t *testing.T) {
 	type known struct{ values, sums [keys]string }
 	told := make([]known, clients)
 	var all sync.WaitGroup
+	late := time.Now().Add(patience)
 	for c := range clients {
 		all.Go(func() {
-			for i := 0; testutil.ToFloat64(d.metrics.Disk.Compactions) < most && i < 4000 || i%keys != 0; i++ {
+			for i := 0; testutil.ToFloat64(d.metrics.Disk.Compactions) < most && (i < 4000 || time.Now().Before(late)) || i%keys != 0; i++ {
 				n := i % keys
 				key := fmt.Sprint(c, "/", n)
 				if i%7 == 3 {

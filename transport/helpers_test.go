@@ -72,6 +72,9 @@ func openHouseWith(t *testing.T, ca *CA, src *CertSource, p Policy, changes ...c
 	for _, c := range changes {
 		c(&o)
 	}
+	if o.QUIC == nil { // a busy machine holds up handshakes
+		o.QUIC = ServerQUIC(ServerOptions{HandshakeTimeout: patience})
+	}
 	l := must[*Listener](t)(Listen(o))
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
@@ -87,7 +90,9 @@ func (h *house) options(t *testing.T, o ClientTLSOptions) DialOptions {
 	if o.CAPEM == nil {
 		o.CAPEM = h.ca.CertPEM
 	}
-	return DialOptions{Addr: h.Addr().String(), TLS: must[*tls.Config](t)(ClientTLS(o))}
+	return DialOptions{
+		Addr: h.Addr().String(), TLS: must[*tls.Config](t)(ClientTLS(o)), QUIC: ClientQUIC(ClientOptions{HandshakeTimeout: patience}),
+	}
 }
 
 func dialFor(t *testing.T, o DialOptions) (*quic.Conn, error) {

@@ -223,6 +223,7 @@ func TestPageWithoutMarksIsRefusedBeforeAnythingStarts(t *testing.T) {
 }
 
 func TestSuiteStartsItsOwnFelixdAndWritesTheTablesIntoThePage(t *testing.T) {
+	patientDisk(t)
 	felixd, err := buildFelixd()
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // felixdOf builds felixd and starts it with data in the folder of a felixctl. stop ends it.
 func felixdOf(t *testing.T, c *cli) (start func() (stop func())) {
 	t.Helper()
+	patientDisk(t)
 	program, err := buildFelixd()
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -412,13 +413,25 @@ func TestProgressHasRateInFlightFailedAndDead(t *testing.T) {
 	wantContains(t, w.progress(now.Add(rateTime), client.ConsumerStats{Acked: 307}), "307 acked, 7.0/s, ")
 }
 
+// clientOfOneTry tries nothing twice. A machine that is too busy to answer its first dial is dialed again.
+func clientOfOneTry(t *testing.T, b *testbroker.Broker) *client.Client {
+	t.Helper()
+	o := client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM, Attempts: 1}
+	for deadline := time.Now().Add(patience); ; {
+		c, err := client.Connect(t.Context(), o)
+		if err == nil {
+			t.Cleanup(func() { _ = c.Close(context.Background()) })
+			return c
+		}
+		if !errors.Is(err, client.ErrUnreachable) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestABrokerThatIsGoneIsNotIdle(t *testing.T) {
 	b := queued(t, 1)
-	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM, Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := clientOfOneTry(t, b)
 	at := broker{Client: c, namespace: "default"}
 	w := newWorker(nil, groupName{Namespace: "default", Stream: "orders", Group: "g"}, workFlags{})
 	if err := w.askWhetherThere(t.Context(), at); err != nil {
@@ -455,14 +468,10 @@ func TestIdleWorkAsksTheBrokerOfEveryShard(t *testing.T) {
 		}
 		return m.Shard == gone
 	}})
-	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM, Attempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	c := clientOfOneTry(t, b)
 	at := broker{Client: c, namespace: "default"}
 	w := newWorker(nil, groupName{Namespace: "default", Stream: "wide", Group: "g"}, workFlags{})
-	err = w.askWhetherThere(t.Context(), at)
+	err := w.askWhetherThere(t.Context(), at)
 	mu.Lock()
 	if err != nil || fmt.Sprint(asked) != "[0 1 2 3]" {
 		t.Errorf("asked about shards %v: %v", asked, err)

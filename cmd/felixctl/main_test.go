@@ -43,6 +43,12 @@ var buildFelixd = sync.OnceValues(func() (program string, err error) {
 	return program, nil
 })
 
+// patientDisk gives a felixd that the test starts time for its syncs: on a slow disk an outcome that is not known soon is none that the test is about.
+func patientDisk(t *testing.T) {
+	t.Helper()
+	t.Setenv("FELIX_ACK_WAIT_TIMEOUT_MS", fmt.Sprint(patience.Milliseconds()))
+}
+
 // patience is how long a test waits for something that should happen at once.
 const patience = 60 * time.Second
 

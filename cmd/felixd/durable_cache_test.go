@@ -39,22 +39,35 @@ func holds(t *testing.T, c *client.Client, cache, key, want string) {
 }
 
 // cacheLog is the log that the catalog knows of shard 0 of a cache.
-func cacheLog(t *testing.T, dir, cache string) (l model.LogID) {
-	t.Helper()
+func cacheLog(dir, cache string) (l model.LogID, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, catalogfile.Name))
 	if err != nil {
-		t.Fatal(err)
+		return l, err
 	}
 	c, err := catalogfile.Decode(text)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, x := range c.Caches {
 		if x.Cache == cache {
 			l = x.Log(0)
 		}
 	}
-	return l
+	return l, err
+}
+
+// recorded waits until the catalog knows of a log. A daemon that is stopped before has a second to tell it, and leaves it to the next one then.
+func recorded(t *testing.T, log func() (model.LogID, error)) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; pause(t.Context(), 5*time.Millisecond) {
+		l, err := log()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l != (model.LogID{}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the catalog does not know of a log")
+		}
+	}
 }
 
 // stopped stops a daemon that served a client, in good order.
@@ -78,10 +91,12 @@ func TestACacheHasItsEntriesAndCountersAfterARestartAndOneInMemoryHasNot(t *test
 	if sum, err := c.CounterAdd(t.Context(), devNamespace, "users", "hits", 3); err != nil || sum != 3 {
 		t.Fatalf("%d, %v", sum, err)
 	}
+	recorded(t, func() (model.LogID, error) { return cacheLog(r.dir, "users") })
 	stopped(t, r, c)
-	log := cacheLog(t, r.dir, "users")
-	if log == (model.LogID{}) || cacheLog(t, r.dir, "volatile") != (model.LogID{}) {
-		t.Errorf("the catalog knows of log %x", log)
+	log, err := cacheLog(r.dir, "users")
+	none, noErr := cacheLog(r.dir, "volatile")
+	if err != nil || noErr != nil || none != (model.LogID{}) {
+		t.Errorf("the catalog knows of log %x for a cache in memory, %v, %v", none, err, noErr)
 	}
 
 	r = start(t, r.dir)
@@ -93,8 +108,8 @@ func TestACacheHasItsEntriesAndCountersAfterARestartAndOneInMemoryHasNot(t *test
 		t.Errorf("the counter is %d, %v, %v", sum, found, err)
 	}
 	stopped(t, r, c)
-	if again := cacheLog(t, r.dir, "users"); again != log {
-		t.Errorf("the log was %x and is %x", log, again)
+	if again, err := cacheLog(r.dir, "users"); err != nil || again != log {
+		t.Errorf("the log was %x and is %x, %v", log, again, err)
 	}
 }
 
@@ -103,6 +118,7 @@ func TestAKeptCacheIsEmptyWithoutStorageAndThereAgainWithIt(t *testing.T) {
 	r := start(t, t.TempDir())
 	c := r.connect(t)
 	putOnce(t, c, "users", "alice", "42")
+	recorded(t, func() (model.LogID, error) { return cacheLog(r.dir, "users") })
 	stopped(t, r, c)
 
 	r = start(t, r.dir, "--durable-storage-dir", noStorage)
@@ -126,6 +142,7 @@ func TestACacheWhoseLogIsGoneEndsTheDaemonUntilItIsDeleted(t *testing.T) {
 	r.must(t, "POST", devCachesPath, `{"cache":"lost"}`)
 	c := r.connect(t)
 	putOnce(t, c, "lost", "alice", "42")
+	recorded(t, func() (model.LogID, error) { return cacheLog(r.dir, "lost") })
 	stopped(t, r, c)
 	gone, err := filepath.Glob(filepath.Join(r.dir, logFolder, "caches", "*_lost_*"))
 	if err != nil || len(gone) != 1 {

@@ -138,9 +138,7 @@ func TestADurableStreamHasItsRecordsAfterARestart(t *testing.T) {
 			t.Fatalf("record %d is %q, %v", i, e.Payload, err)
 		}
 	}
-	if r, err := logOf(second.dir, "kept"); err != nil || r == (model.LogID{}) {
-		t.Fatalf("the catalog knows of log %x, %v", r, err)
-	}
+	recorded(t, func() (model.LogID, error) { return logOf(second.dir, "kept") })
 }
 
 func TestAReadAndAStreamsViewAreAsTheSettingsSay(t *testing.T) {
@@ -294,6 +292,7 @@ func TestALogThatIsGoneEndsTheDaemon(t *testing.T) {
 	r := start(t, t.TempDir())
 	r.must(t, "POST", devStreamsPath, `{"stream":"kept","durable":true}`)
 	publishOnce(t, r, "kept", "x")
+	recorded(t, func() (model.LogID, error) { return logOf(r.dir, "kept") })
 	r.stop(t)
 	if err := os.RemoveAll(filepath.Dir(segments(t, r.dir, "kept")[0])); err != nil {
 		t.Fatal(err)
@@ -312,14 +311,6 @@ func freePort(t *testing.T) string {
 	}
 	defer func() { _ = l.Close() }()
 	return l.Addr().String()
-}
-
-// begin starts a daemon and does not wait for it.
-func begin(dir string, more ...string) *running {
-	r := &running{out: newOutput(), err: newOutput(), signals: make(chan os.Signal, 2), code: make(chan int, 1), dir: dir}
-	args := append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0"}, more...)
-	go func() { r.code <- run(args, nil, r.out, r.err, r.signals) }()
-	return r
 }
 
 // heldUp begins a daemon whose logs can't be read until the returned file is removed, and returns when it says that it is opening them.

@@ -76,9 +76,7 @@ type running struct {
 
 func start(t *testing.T, dir string, more ...string) *running {
 	t.Helper()
-	r := &running{out: newOutput(), err: newOutput(), signals: make(chan os.Signal, 2), code: make(chan int, 1), dir: dir}
-	args := append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--api", "127.0.0.1:0"}, more...)
-	go func() { r.code <- run(args, nil, r.out, r.err, r.signals) }()
+	r := begin(dir, append([]string{"--http", "127.0.0.1:0"}, more...)...)
 	r.out.wait(t, "ready in ")
 	text, err := os.ReadFile(filepath.Join(dir, devFile))
 	if err != nil {
@@ -87,6 +85,16 @@ func start(t *testing.T, dir string, more ...string) *running {
 	if err := json.Unmarshal(text, &r.dev); err != nil {
 		t.Fatal(err)
 	}
+	return r
+}
+
+// begin starts a daemon and does not wait for it. A disk that needs a while for a sync leaves no outcome unknown: whoever repeats a publish
+// for that has it twice. Who is slow to sign in is not hung up on.
+func begin(dir string, more ...string) *running {
+	r := &running{out: newOutput(), err: newOutput(), signals: make(chan os.Signal, 2), code: make(chan int, 1), dir: dir}
+	args := append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", "--ack-wait-timeout-ms", ms(patience),
+		"--auth-timeout-ms", ms(patience)}, more...)
+	go func() { r.code <- run(args, nil, r.out, r.err, r.signals) }()
 	return r
 }
 
@@ -109,7 +117,9 @@ func (r *running) wait(t *testing.T) int {
 
 func (r *running) connect(t *testing.T) *client.Client {
 	t.Helper()
-	c, err := client.Connect(t.Context(), client.Options{Addrs: []string{r.dev.ClientAddr}, TenantID: r.dev.TenantID, Token: r.dev.ClientToken, CAFile: r.dev.CAFile})
+	c, err := client.Connect(t.Context(), client.Options{
+		Addrs: []string{r.dev.ClientAddr}, TenantID: r.dev.TenantID, Token: r.dev.ClientToken, CAFile: r.dev.CAFile, DialTimeout: 10 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

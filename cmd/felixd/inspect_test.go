@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/felixd/felixd/controlplane/model"
 	"github.com/felixd/felixd/storage/inspect"
 )
 
@@ -28,6 +29,7 @@ func stoppedWith(t *testing.T, n int) (dir string) {
 	for i := range n {
 		publishOnce(t, r, "kept", fmt.Sprint(i, " ", strings.Repeat("x", 3000)))
 	}
+	recorded(t, func() (model.LogID, error) { return logOf(r.dir, "kept") })
 	if code := r.stop(t); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, r.err)
 	}

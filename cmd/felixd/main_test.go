@@ -12,5 +12,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(daemonVariable) != "" {
 		main() // it exits
 	}
+	hostedMax = patience // a disk may take a while to make a log
 	os.Exit(m.Run())
 }

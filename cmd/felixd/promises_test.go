@@ -181,7 +181,7 @@ func TestClientsAreServedWhileTheControlPlaneIsGone(t *testing.T) {
 	}
 
 	config := DefaultConfig()
-	config.DataDir, config.Listen, config.HTTP = before.dir, "127.0.0.1:0", "127.0.0.1:0"
+	config.DataDir, config.Listen, config.HTTP, config.Limits.AckWait = before.dir, "127.0.0.1:0", "127.0.0.1:0", patience
 	d := &daemon{config: config, logger: quiet(), stdout: io.Discard, began: time.Now(), signals: make(chan os.Signal), failed: make(chan error, 2), applied: make(chan uint64, 1)}
 	defer d.close()
 	present, goes := context.WithCancel(t.Context())

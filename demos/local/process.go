@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -133,7 +134,8 @@ func (d Durable) serve(dir string, in io.Reader, out io.Writer) (err error) {
 	}
 	b, err := Start(Options{
 		Streams: []Stream{{Name: d.Stream, Durable: true}}, Identity: identity,
-		Adjust: func(o *node.Options) { o.Disk = &disk },
+		// What a slow disk leaves unknown for a while is told in the end: a demo counts what became of it.
+		Adjust: func(o *node.Options) { o.Disk, o.Limits.AckWait = &disk, patience },
 	})
 	if err != nil {
 		return err
@@ -161,12 +163,8 @@ func identityIn(dir string) (*Identity, error) {
 		id := &Identity{}
 		return id, json.Unmarshal(text, id)
 	}
-	port, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	addr, err := quietAddr()
 	if err != nil {
-		return nil, err
-	}
-	addr := port.LocalAddr().String()
-	if err := port.Close(); err != nil {
 		return nil, err
 	}
 	id, err := NewIdentity(addr)
@@ -178,4 +176,23 @@ func identityIn(dir string) (*Identity, error) {
 		return nil, err
 	}
 	return id, os.WriteFile(path, text, 0o600)
+}
+
+// Ports that systems do not give out by themselves: Linux begins at 32768, others above.
+const (
+	portsFrom = 10_000
+	portsEnd  = 32_000
+)
+
+// quietAddr is an address on loopback where nobody listens now, and that the system gives to nobody who asks for any port while the broker is
+// down: it has to be free when the broker comes back.
+func quietAddr() (addr string, err error) {
+	for range 1000 {
+		var l *net.UDPConn
+		port := portsFrom + rand.IntN(portsEnd-portsFrom)
+		if l, err = net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}); err == nil {
+			return l.LocalAddr().String(), l.Close()
+		}
+	}
+	return "", err
 }

@@ -18,7 +18,7 @@ const streamName = "load"
 const slowShare = 5
 
 // patience is how long something may take that is not measured.
-const patience = 15 * time.Second
+const patience = time.Minute
 
 // phase is a part of the experiment and what the first reader does in it.
 type phase struct {

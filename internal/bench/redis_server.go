@@ -19,8 +19,8 @@ import (
 const (
 	// redisStartTime is how long a redis-server may take until it answers, redisStopTime how long until it has ended, and redisPause
 	// when it is asked again.
-	redisStartTime = 10 * time.Second
-	redisStopTime  = 10 * time.Second
+	redisStartTime = time.Minute
+	redisStopTime  = time.Minute
 	redisPause     = 20 * time.Millisecond
 	// redisTries is how often a port is chosen: somebody else may take it before the server does.
 	redisTries = 3

@@ -86,6 +86,7 @@ func start(t testing.TB, change ...func(*Options)) *broker {
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.DiscardHandler), Registerer: b.registry,
 		Rand: func() uint64 { return 1 }, Limits: DefaultLimits(), Auth: gatekeeper{}, AuthTimeout: patience, Applied: func(v uint64) { applied <- v },
 	}
+	o.Limits.AckWait = patience
 	for _, f := range change {
 		f(&o)
 	}

@@ -16,8 +16,8 @@ import (
 
 const (
 	// startTime is how long a child may take until it serves, and stopTime how long until it has ended after it was told to.
-	startTime = 10 * time.Second
-	stopTime  = 5 * time.Second
+	startTime = time.Minute
+	stopTime  = time.Minute
 )
 
 // Usage is what a server process has done and used since its start.

@@ -118,9 +118,7 @@ func (b *Broker) Client(t testing.TB, change ...func(*client.Options)) *client.C
 	for _, f := range change {
 		f(&o)
 	}
-	ctx, cancel := Within()
-	defer cancel()
-	c := Must(client.Connect(ctx, o))(t)
+	c := Connect(t, o)
 	t.Cleanup(func() {
 		ctx, cancel := Within()
 		defer cancel()

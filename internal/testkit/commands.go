@@ -90,8 +90,17 @@ func (b *process) fault(argument string) error {
 	return fmt.Errorf("there is no fault %q", f.Do)
 }
 
-// path is the actor that a fault is meant for.
-func (b *process) path(f Fault) (string, error) {
+// path is the actor that a fault is meant for. A shard that has just failed is waited for: it is counted as there again, and its successor gets into
+// the table, a moment after each other.
+func (b *process) path(f Fault) (path string, err error) {
+	for late := time.Now().Add(Patience); ; After(time.Millisecond) {
+		if path, err = b.pathNow(f); err == nil || time.Now().After(late) {
+			return path, err
+		}
+	}
+}
+
+func (b *process) pathNow(f Fault) (string, error) {
 	if f.Stream == "" {
 		return "shards", nil
 	}
@@ -100,7 +109,7 @@ func (b *process) path(f Fault) (string, error) {
 		return "", fmt.Errorf("there is no stream %q", f.Stream)
 	}
 	target, ok := e.Shard(f.Shard)
-	if !ok || target.State != route.Local {
+	if !ok || target.State != route.Local || !target.Shard.Ref.Alive() {
 		return "", errors.New("the shard is not here")
 	}
 	return target.Shard.Ref.Path(), nil

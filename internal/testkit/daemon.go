@@ -69,7 +69,7 @@ func (d *Daemon) Start() time.Duration {
 	program := d.built.Path(d.t, "felixd")
 	d.said, d.ended = &Tail{}, make(chan error, 1)
 	cmd := exec.Command(program, d.args...)
-	cmd.Env = append(os.Environ(), d.Env...)
+	cmd.Env = append(append(os.Environ(), patientDisk), d.Env...)
 	cmd.Stderr = d.said
 	out := Must(cmd.StdoutPipe())(d.t)
 	began := time.Now()
@@ -107,6 +107,9 @@ func authorities(t testing.TB, file string) *x509.CertPool {
 	pool.AppendCertsFromPEM(Must(os.ReadFile(file))(t))
 	return pool
 }
+
+// patientDisk is how long a publish waits for a sync, in milliseconds: a slow disk leaves no outcome unknown that a test could know.
+var patientDisk = fmt.Sprintf("FELIX_ACK_WAIT_TIMEOUT_MS=%d", Patience.Milliseconds())
 
 // contextFile is where felixd writes for felixctl how to find it.
 func (d *Daemon) contextFile() string { return filepath.Join(d.Dir, "dev.json") }

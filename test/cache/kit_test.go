@@ -102,9 +102,11 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	if s.disk != nil {
 		s.disk(&disk)
 	}
+	limits := node.DefaultLimits()
+	limits.AckWait = testkit.Patience // a machine that is busy leaves no outcome unknown
 	b.node = testkit.Must(node.New(node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: prometheus.NewRegistry(),
-		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
+		Rand: testkit.RandomSeed, Limits: limits, Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
 	}))(s.t)
 	source := testkit.Must(transport.NewCertSource(s.identity.Cert, s.identity.Key))(s.t)
 	b.listener = testkit.Must(transport.Listen(transport.ListenOptions{
@@ -162,11 +164,9 @@ func leaves(rnd *rand.Rand) func(*vfs.Mem) *vfs.Mem {
 // connect is a client of the site, as long as the test goes.
 func (s *site) connect() *client.Client {
 	s.t.Helper()
-	ctx, cancel := testkit.Within()
-	defer cancel()
-	c := testkit.Must(client.Connect(ctx, client.Options{
+	c := testkit.Connect(s.t, client.Options{
 		Addrs: []string{s.identity.Addr}, TenantID: tenant, Token: s.identity.Token, CAPEM: s.identity.CA,
-	}))(s.t)
+	})
 	s.t.Cleanup(func() { testkit.HangUp(c) })
 	return c
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/wire/id"
 )
 
@@ -119,10 +120,7 @@ func durable(t *testing.T) (context.Context, *client.Client, *testbroker.Broker)
 	b := testbroker.New(t, testbroker.Options{Durable: true,
 		Streams: map[string]uint32{"default/orders": 1, "default/clicks": 4, "default/accounts": 2}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Connect(t, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	t.Cleanup(func() {
 		cancel()
 		if err := c.Close(context.Background()); err != nil {

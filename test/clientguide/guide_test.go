@@ -18,6 +18,7 @@ import (
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/demos/local"
 	"github.com/felixd/felixd/internal/effort"
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(effort.Settled(m)) }
@@ -52,10 +53,7 @@ func begin(t *testing.T) *stage {
 
 func (s *stage) client() *client.Client {
 	s.t.Helper()
-	c, err := client.Connect(s.ctx, s.options)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := testkit.Connect(s.t, s.options)
 	s.t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			s.t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 func work(ctx context.Context, c *client.Client, resize func(ctx context.Context, image []byte) error, logf func(format string, args ...any)) error {
@@ -88,10 +89,7 @@ func images(t *testing.T, payloads ...string) (context.Context, *client.Client, 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Connect(t, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)

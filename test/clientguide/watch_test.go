@@ -11,6 +11,7 @@ import (
 
 	"github.com/felixd/felixd/client"
 	"github.com/felixd/felixd/client/testbroker"
+	"github.com/felixd/felixd/internal/testkit"
 )
 
 func changeIt(ctx context.Context, c *client.Client, change func([]byte) []byte) error {
@@ -111,10 +112,7 @@ func logBacked(t *testing.T) (context.Context, *client.Client, *testbroker.Broke
 	b := testbroker.New(t, testbroker.Options{Caches: map[string]uint32{"default/users": 2}, Durable: true})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
-	c, err := client.Connect(ctx, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := testkit.Connect(t, client.Options{Addrs: []string{b.Addr()}, TenantID: "t1", Token: testbroker.Token, CAPEM: b.CA().CertPEM})
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)

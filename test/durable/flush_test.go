@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/felixd/felixd/client"
+	"github.com/felixd/felixd/internal/node"
 	"github.com/felixd/felixd/internal/testkit"
 	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire/id"
@@ -102,6 +103,7 @@ func TestDUR08_AfterAFailedFlushNothingMoreIsAcknowledged(t *testing.T) {
 func TestE8_ASyncThatHangsHoldsUpOneStreamAndEndsWell(t *testing.T) {
 	t.Parallel() // it mostly waits
 	s := newSite(t, stream{name: "orders"}, stream{name: "other"})
+	s.node = func(o *node.Options) { o.Limits.AckWait = node.DefaultLimits().AckWait }
 	b := s.start(vfs.NewMem())
 	c, gone := s.connect(), s.connect()
 	publish(t, c, "orders", "0")

@@ -43,10 +43,25 @@ func (h *house) connect(t testing.TB) *client.Client {
 	return h.connectTo(t, h.Addr)
 }
 
-// connectTo makes one that reaches the broker at another address than the broker's own.
-func (h *house) connectTo(t testing.TB, addr string) *client.Client {
+// connectTo makes one that reaches the broker at another address than the broker's own. A handshake that was given up because the machine was too
+// slow for it is tried again: some brokers here allow no more than a second for it, and a client hears nothing of that.
+func (h *house) connectTo(t testing.TB, addr string) (c *client.Client) {
 	t.Helper()
-	return h.Client(t, func(o *client.Options) { o.Addrs, o.DialTimeout = []string{addr}, patience })
+	var err error
+	if !eventually(t, "a good client connects", func() bool {
+		ctx, cancel := timeout(patience)
+		defer cancel()
+		c, err = client.Connect(ctx, client.Options{Addrs: []string{addr}, TenantID: tenant, Token: goodToken, CAPEM: []byte(h.CA), DialTimeout: handshakeMost})
+		return err == nil
+	}) {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := timeout(patience)
+		defer cancel()
+		_ = c.Close(ctx) // what was not answered is the business of who asked
+	})
+	return c
 }
 
 // guests are good clients at work: each publishes a record, waits for its answer, and reads a cache entry, again and again. Any
@@ -61,16 +76,18 @@ type guests struct {
 	wrong error
 }
 
-// invite connects n good clients and puts them to work until the test ends.
+// invite connects n good clients and puts them to work until the test ends. Whoever is late to sign in, where there is little time for it, comes
+// again.
 func (h *house) invite(t testing.TB, n int) *guests {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &guests{t: t, cancel: cancel}
 	for i := range n {
 		c := h.connect(t)
-		if err := c.CachePut(ctx, namespace, "users", fmt.Sprint("good-", i), []byte("value"), 0); err != nil {
-			t.Fatal(err)
-		}
+		eventually(t, "a good client is served", func() bool {
+			_, err := c.Publish(ctx, namespace, "orders", []byte("here"))
+			return err == nil && c.CachePut(ctx, namespace, "users", fmt.Sprint("good-", i), []byte("value"), 0) == nil
+		})
 		g.done.Go(func() { g.work(ctx, c, fmt.Sprint("good-", i)) })
 	}
 	t.Cleanup(g.leave)
@@ -240,20 +257,30 @@ func harmless() time.Duration {
 	return 25 * time.Millisecond
 }
 
+// slower reports whether p99 under attack is more than twice the normal one, and not harmless.
+func (p pair) slower() bool { return p.attacked > max(2*p.normal, harmless()) }
+
+// disturbed reports whether most pairs are slower.
+func disturbed(pairs []pair) bool {
+	slower := 0
+	for _, p := range pairs {
+		if p.slower() {
+			slower++
+		}
+	}
+	return 2*slower > len(pairs)
+}
+
 // untouched requires that p99 under attack is at most twice the normal one, in most pairs.
 func (g *guests) untouched(pairs []pair) {
 	g.t.Helper()
 	var normal, attacked []time.Duration
-	slower := 0
 	for _, p := range pairs {
-		if p.attacked > max(2*p.normal, harmless()) {
-			slower++
-		}
 		normal, attacked = append(normal, p.normal), append(attacked, p.attacked)
 	}
 	g.t.Logf("p99 of good clients, median of %d windows: %v normally, %v under attack", len(pairs), median(normal), median(attacked))
-	if 2*slower > len(pairs) {
-		g.t.Errorf("p99 of good clients is more than twice the normal one, and %v, in %d of %d windows: %v", harmless(), slower, len(pairs), pairs)
+	if disturbed(pairs) {
+		g.t.Errorf("p99 of good clients is more than twice the normal one, and %v, in most windows: %v", harmless(), pairs)
 	}
 }
 
@@ -265,7 +292,7 @@ func (g *guests) steady(each time.Duration, sick func()) {
 	sick()
 	for try := 0; ; try++ {
 		p.attacked = g.measure(each)
-		if p.attacked <= max(2*p.normal, harmless()) || try == 2 {
+		if !p.slower() || try == 2 {
 			g.untouched([]pair{p})
 			return
 		}

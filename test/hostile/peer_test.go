@@ -80,6 +80,19 @@ func (c *caller) connect() (*peer, error) {
 	}
 }
 
+// neverThere waits for the end of the connection, and reports whether the broker never said a word of it: it has given up the handshake, since the
+// machine held up what the peer had to say last in it.
+func (p *peer) neverThere() bool {
+	p.t.Helper()
+	select {
+	case <-p.c.Context().Done():
+	case <-time.After(patience):
+		p.t.Fatal("the broker did not close the connection")
+	}
+	var silence *quic.IdleTimeoutError
+	return errors.As(context.Cause(p.c.Context()), &silence)
+}
+
 // closedWith waits until the broker closes the connection, with one of the codes.
 func (p *peer) closedWith(codes ...quic.ApplicationErrorCode) {
 	p.t.Helper()

@@ -114,9 +114,11 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	if s.group != nil {
 		s.group(&disk.Groups.Options)
 	}
+	limits := node.DefaultLimits()
+	limits.AckWait = testkit.Patience // a machine that is busy leaves no outcome unknown
 	b.node = must(node.New(node.Options{
 		Clock: actors.RealClock(), Events: actors.DiscardEvents(), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Registerer: b.registry,
-		Rand: testkit.RandomSeed, Limits: node.DefaultLimits(), Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
+		Rand: testkit.RandomSeed, Limits: limits, Auth: testkit.Gate{Tenant: tenant, Token: s.identity.Token}, Disk: &disk,
 	}))(s.t)
 	source := must(transport.NewCertSource(s.identity.Cert, s.identity.Key))(s.t)
 	b.listener = must(transport.Listen(transport.ListenOptions{

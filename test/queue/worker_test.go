@@ -25,9 +25,7 @@ func (s *site) connect(change ...func(*client.Options)) worker {
 	for _, f := range change {
 		f(&o)
 	}
-	ctx, cancel := testkit.Within()
-	defer cancel()
-	w := worker{must(client.Connect(ctx, o))(s.t), s.t, workers}
+	w := worker{testkit.Connect(s.t, o), s.t, workers}
 	s.t.Cleanup(w.leave)
 	return w
 }

@@ -43,7 +43,7 @@ func Run(t *testing.T, fresh func() store.Store) {
 }
 
 // patience bounds every wait for an event that must come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // want fails the test unless err matches.
 func want(t *testing.T, what string, err, target error) {
