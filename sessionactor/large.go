@@ -61,6 +61,7 @@ var errAside = errors.New("the page is put aside until its client takes more")
 // waits without the page. Then the page is made again, and what was written of it passed over. The bytes of a page are the same each time.
 type pieces struct {
 	on     bool
+	kept   bool   // there is room for the page by now: the rest of it is written at once
 	wrote  int    // bytes of the page that the client was given
 	at     int    // where in the page the attempt under way is
 	piece  []byte // that waits; its own memory
@@ -77,6 +78,10 @@ func (f *feed) putPieces(p []byte) error {
 	if passed := min(len(p), x.wrote-x.at); passed > 0 {
 		x.at += passed
 		p = p[passed:]
+	}
+	if x.kept && len(p) > 0 {
+		x.at, x.wrote = x.at+len(p), x.wrote+len(p)
+		return f.send(p)
 	}
 	for len(p) > 0 {
 		n := min(len(p), pieceBytes)
@@ -117,14 +122,20 @@ func (f *feed) once() bool {
 	return true
 }
 
+// keep reports whether a page of so many bytes may be kept, until letGo.
+func (f *feed) keep(hand int) bool { return f.session.opts.Large.take(&f.session.large, hand) }
+
+func (f *feed) letGo(hand int) {
+	if hand > 0 {
+		f.session.opts.Large.give(&f.session.large, hand)
+	}
+}
+
 // passOn writes a page.
 func (f *feed) passOn(ctx context.Context, page storage.Page) error {
 	hand := f.handSize(&page)
-	pages := f.session.opts.Large
-	if hand == 0 || pages.take(&f.session.large, hand) {
-		if hand > 0 {
-			defer pages.give(&f.session.large, hand)
-		}
+	if hand == 0 || f.keep(hand) {
+		defer f.letGo(hand)
 		return f.source.page(page)
 	}
 	from, end, behind := page.From, page.Next, f.cursor.Behind()
@@ -145,12 +156,26 @@ func (f *feed) passOn(ctx context.Context, page storage.Page) error {
 		if err := f.takePiece(); err != nil {
 			return err
 		}
+		if f.pieces.kept = f.keep(hand); f.pieces.kept {
+			defer f.letGo(hand) // it is the last attempt
+		}
 		if behind {
 			if page.Batches, err = f.readAgain(ctx, from, end); err != nil {
-				return f.endOfLog(ctx, err)
+				return f.breakOff(ctx, err)
 			}
 		}
 	}
+}
+
+// breakOff ends an event stream in the middle of a frame, where nothing can be told.
+func (f *feed) breakOff(ctx context.Context, err error) error {
+	var closed *storage.ClosedError
+	var old *storage.TooOldError
+	if ctx.Err() == nil && !errors.As(err, &closed) && !errors.As(err, &old) {
+		f.session.readFailed(f.asked.entry, f.asked.number, err)
+	}
+	f.stream.CancelWrite()
+	return fmt.Errorf("read events: %w", err)
 }
 
 // readAgain reads the one batch of a large page from disk.

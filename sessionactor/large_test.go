@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/felixd/felixd/sessionactor/sessioncore"
 	"github.com/felixd/felixd/storage"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -176,6 +178,26 @@ func TestAStreamWhosePageIsAsideEnds(t *testing.T) {
 	eventually(t, "one has ended", func() bool { return x.metric("felix_subscribers") == 1 })
 	c.Close(CloseShutdown)
 	eventually(t, "both have ended", func() bool { return x.metric("felix_subscribers") == 0 })
+}
+
+// A record that cannot be read again in the middle of its frame ends its stream there, where nothing may be told any more, whether there is a word
+// for it or not.
+func TestARecordThatCannotBeReadAgainBreaksItsStreamOff(t *testing.T) {
+	d := newSiteDisk()
+	x := d.stored(t, setting{ringBatches: 2, ringBytes: 4 << 20, change: func(o *Options) { o.Large = NewLargePages(sessioncore.LargeLimits{Conn: 1, Node: 1}) }})
+	l := dial(t, x.connect(), today())
+	for i := range 4 {
+		l.publish("orders", fmt.Sprint(i, largeRecord))
+	}
+	s := x.fromTheFirst(x.connect(takesNothing))
+	eventually(t, "its page is aside", func() bool { return x.metric("felix_large_pages_put_aside_total") == 1 && s.h.stands() })
+	d.fault.Add(vfs.Rule{Calls: []vfs.Call{vfs.CallRead}, Err: syscall.EIO})
+	f, err := s.read()
+	if !errors.Is(err, errReset) {
+		t.Errorf("the client got %.60q, %v", f.payload, err)
+	}
+	eventually(t, "it is told", func() bool { return x.metric("felix_log_read_failures_total") == 1 })
+	d.fault.Set(nil)
 }
 
 // Frames that are made for one subscriber count, too, of streams in memory as well: who has no room for them makes them piece by piece, holds up no

@@ -117,6 +117,11 @@ func (w *watch) writeValues(ctx context.Context) (more bool, err error) {
 // errFinishing ends the values of a watch because the node stops, which does not wait for them.
 var errFinishing = errors.New("the node stops")
 
+// insideError is why nothing more can be written: the stream was broken off, here in the middle of a value, or by its client.
+type insideError struct{ error }
+
+func (e *insideError) Unwrap() error { return e.error }
+
 // nextValue adds the frame of the next value; more is false when there is none.
 func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more bool, err error) {
 	e, more := w.values.take()
@@ -141,14 +146,14 @@ func (w *watch) nextValue(ctx context.Context, buf []byte) (out []byte, more boo
 // longValue writes the values before it, and a long one by itself. Without room for it that is piece by piece, and it is read again for each.
 func (w *watch) longValue(ctx context.Context, buf []byte, e *keyed.Entry) (out []byte, more bool, err error) {
 	if err := w.hand(buf); err != nil {
-		return buf[:0], false, err
+		return buf[:0], false, &insideError{err}
 	}
 	buf = buf[:0]
 	defer func() { w.cold = recordReader{} }()
-	pages, hand := w.session.opts.Large, (1+frameCopies)*e.ValueBytes
-	kept := pages.take(&w.session.large, hand)
+	hand := (1 + frameCopies) * e.ValueBytes
+	kept := w.keep(hand)
 	if kept {
-		defer pages.give(&w.session.large, hand)
+		defer w.letGo(hand)
 	} else {
 		w.session.opts.Metrics.PutAside.Inc()
 		w.pieces = pieces{on: true}
@@ -159,32 +164,41 @@ func (w *watch) longValue(ctx context.Context, buf []byte, e *keyed.Entry) (out 
 		w.pieces.again()
 		value, err := w.value(ctx, e)
 		if err != nil {
-			if w.pieces.wrote > 0 { // in the middle of its frame
-				w.stream.CancelWrite()
-				return buf, false, fmt.Errorf("write events: %w", err)
+			if w.pieces.wrote > 0 {
+				return buf, false, &insideError{w.breakOff(ctx, err)}
 			}
 			return buf, false, err
 		}
 		frame := w.encode(nil, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis})
 		if kept {
-			return buf, true, w.hand(frame)
+			err = w.hand(frame)
+		} else {
+			err = w.put(frame)
+			w.values.moved()
 		}
-		err = w.put(frame)
-		w.values.moved()
+		if err == nil {
+			return buf, true, nil
+		}
 		if !errors.Is(err, errAside) {
-			return buf, true, err
+			return buf, false, &insideError{err}
 		}
 		value, frame, w.cold = nil, nil, recordReader{}
 		if err := w.takePiece(); err != nil {
-			return buf, false, err
+			return buf, false, &insideError{err}
 		}
 		w.values.moved()
+		if w.pieces.kept = w.keep(hand); w.pieces.kept {
+			defer w.letGo(hand) // it is the last attempt
+		}
 	}
 }
 
 // valuesFailed ends the event stream at the value that could not be had, behind those before it.
 func (w *watch) valuesFailed(ctx context.Context, buf []byte, err error) error {
 	w.values.drop()
+	if inside := (*insideError)(nil); errors.As(err, &inside) {
+		return err
+	}
 	if err := w.hand(buf); err != nil {
 		return err
 	}
