@@ -69,8 +69,8 @@ func (c *groupClaims) keep(h *groupcore.Holder, n int) {
 	c.tellGranted(list)
 }
 
-// own has another inbox told of what a group is given later; it returns what the group holds now.
-func (c *groupClaims) own(h *groupcore.Holder, inbox *groupInbox) (held int) {
+// own has another inbox told of what a group is given later; it returns what the group holds now, and for how much of that there was room.
+func (c *groupClaims) own(h *groupcore.Holder, inbox *groupInbox) (held, backed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.core.Own(h, inbox)

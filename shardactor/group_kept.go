@@ -24,19 +24,21 @@ type keptName struct {
 	runs   bool
 }
 
-// up says that a group is brought up, which is told in its inbox what it is given later. It returns what it holds beyond a group without keys, or
-// false: it is a new one, and there is no room for that.
-func (k *keptNames) up(group string, inbox *groupInbox) (beyond int, ok bool) {
+// up says that a group is brought up, which is told in its inbox what it is given later. It returns what it holds beyond a group without keys,
+// and for how much of that there was room, or false: it is a new one, and there is no room for that.
+func (k *keptNames) up(group string, inbox *groupInbox) (beyond, backed int, ok bool) {
 	x := k.byName[group]
 	if x == nil {
 		h := k.budget.enter(k.tenant, inbox, groupcore.Kept(group, 0))
 		if h == nil {
-			return 0, false
+			return 0, 0, false
 		}
 		x = k.add(group, h)
 	}
 	x.runs = true
-	return k.budget.own(x.holder, inbox) - groupcore.Kept(group, 0), true
+	held, backed := k.budget.own(x.holder, inbox)
+	base := groupcore.Kept(group, 0)
+	return held - base, max(0, backed-base), true
 }
 
 // down says that a group has ended: it holds what its logs say from now on.

@@ -108,7 +108,7 @@ func TestWhatGroupsOfAllShardsKeepIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d are counted", used, limit)
 	}
 	third := newWorker(t, shards[1], "third", 1)
-	for _, in := range []groupcore.Input{&groupcore.Poll{Conn: 1, Max: 1}, groupcore.Describe{}, groupcore.Seek{Start: wire.Start{Kind: wire.StartLatest}}} {
+	for _, in := range []groupcore.Input{&groupcore.Poll{Conn: 1, Max: 1}, groupcore.Seek{Start: wire.Start{Kind: wire.StartLatest}}} {
 		a, _ := third.ask(in).(groupcore.Answer)
 		if a.Refusal == nil || a.Refusal.Code != wire.CodeLimitExceeded || !strings.Contains(a.Refusal.Message, "remove") {
 			t.Errorf("%T of one group too many: %+v", in, a.Refusal)

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -133,6 +134,10 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 			m.refuse(*f)
 			return
 		}
+		if c == nil {
+			g.answerAbsent(m)
+			return
+		}
 	}
 	m.passed = true // before it is: the group may answer at once
 	if err := c.ref.TrySend(groupAsked{m}, m.size()); err != nil {
@@ -147,7 +152,7 @@ func (g *groups) pass(t *actors.Turn, shard Ref, m *GroupRequest) {
 	g.door.Given(m.Group)
 }
 
-// spawn brings a group up from what its logs say.
+// spawn brings a group up from what its logs say. It returns neither if they say nothing, there is no room for one more, and the request makes none.
 func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*groupChild, *wire.Refusal) {
 	switch {
 	case g.writes[name] > 0 || g.leaving[name] != nil:
@@ -171,7 +176,10 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	}
 	c := &groupChild{name: name}
 	kept := &g.disk.groups.kept
-	beyond, ok := kept.up(name, &c.inbox)
+	beyond, backed, ok := kept.up(name, &c.inbox)
+	if !ok && !makes {
+		return nil, nil
+	}
 	if !ok {
 		f := wire.Refuse(wire.CodeLimitExceeded, "no memory for one more group: the groups of the broker keep as much as they may; remove those that nobody uses, or discard dead letters")
 		return nil, &f
@@ -182,7 +190,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, child: c, shard: shard, metrics: g.metrics}
 	o.core.Group, o.core.Rationed, o.core.Counted = name, true, true
 	o.claims, o.tenant = g.disk.disks.claims, g.disk.spec.Tenant
-	o.kept, o.keeper, o.beyond = g.disk.disks.kept, kept.holder(name), beyond
+	o.kept, o.keeper, o.beyond = g.disk.disks.kept, kept.holder(name), [2]int{beyond, backed}
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
@@ -191,6 +199,10 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 		OnUnstepped:  func(m groupMessage) { endAsked(m, "the group stopped before the request was looked at; repeat it") },
 		OnUnanswered: unansweredGroup,
 	})
+	if errors.Is(err, actors.ErrStopped) {
+		kept.down(name)
+		return nil, unavailableGroup("the shard is being stopped; repeat the request")
+	}
 	if err != nil {
 		panic("shardactor: spawn group: " + err.Error())
 	}
@@ -202,6 +214,23 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	g.door.Up(name)
 	g.list = append(g.list, c)
 	return c, nil
+}
+
+// answerAbsent answers a request about a group that is not there as that would, if there is no room to bring it up: whoever has to remove groups or
+// dead letters asks every shard of a stream.
+func (g *groups) answerAbsent(m *GroupRequest) {
+	o := g.settings.Options
+	o.Group = m.Group
+	tail := groupcore.Tail{End: id.Offset(g.ends.end.Load()), Committed: id.Offset(g.ends.committed.Load())}
+	core := groupcore.New(o, 0, groupcore.Loaded{Base: id.Offset(g.ends.base.Load()), Tail: tail})
+	core.Step(0, withAsk(m.In, groupcore.Ask{Reply: m, Token: uint64(m.token)}))
+	for _, e := range core.Take() {
+		if list, ok := e.(*groupcore.Answers); ok {
+			m.settle()
+			m.reply.AnswerGroup(m.token, &list.List[0])
+			m.reply.Flush()
+		}
+	}
 }
 
 // admit refuses to make a group for whose position the index of its log has no place.

@@ -1,6 +1,10 @@
 package shardactor
 
-import "github.com/felixd/felixd/actors"
+import (
+	"errors"
+
+	"github.com/felixd/felixd/actors"
+)
 
 // startJanitor brings the janitor up, if there is a disk to look after.
 func (h *Host) startJanitor(t *actors.Turn) {
@@ -13,6 +17,9 @@ func (h *Host) startJanitor(t *actors.Turn) {
 		New:    func() actors.Actor { return &Janitor{disks: d, metrics: h.opts.Metrics.Disk} },
 		Bounds: actors.Bounds{ControlItems: janitorRuns + 1}, // one for each job it may have under way, and one for the sweep
 	})
+	if errors.Is(err, actors.ErrStopped) { // the host is being stopped
+		return
+	}
 	if err != nil {
 		panic("shardactor: spawn janitor: " + err.Error())
 	}

@@ -1,6 +1,7 @@
 package shardactor
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/actors"
@@ -124,10 +125,25 @@ func (h *Host) spawn(t *actors.Turn, s *hosted, opts shardOptions) {
 		OnUnstepped:  refuseUnstepped,
 		OnUnanswered: func(m Message) { answerUnknown(m, shard.busy) },
 	})
+	if errors.Is(err, actors.ErrStopped) {
+		h.neverStarted(t, s)
+		return
+	}
 	if err != nil {
 		panic("shardactor: spawn shard " + name + ": " + err.Error())
 	}
 	s.ref = ref
 	s.life.Started(s.files != nil)
 	h.children[name] = s
+}
+
+// neverStarted ends a shard that cannot come up because the host is being stopped, from outside and without a drain: from now on nothing does.
+func (h *Host) neverStarted(t *actors.Turn, s *hosted) {
+	if h.draining == nil {
+		h.draining = &DrainAll{Done: func() {}}
+	}
+	s.life.Started(s.files != nil)
+	then, _ := s.life.Terminated(false, true)
+	s.end(storage.ClosedShutdown)
+	h.then(t, s, then)
 }

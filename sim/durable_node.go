@@ -224,6 +224,9 @@ func (e devents) Emit(x actors.Event) {
 		e.compacted(x)
 	case "log_not_closed":
 		r.world.Note("%v", x.Attrs())
+		if strings.Contains(attr(x, "error"), "restart to recover") { // the last sync failed: the end in order vouches for nothing
+			e.n.poison = true
+		}
 	case "actor_panicked":
 		p := x.(actors.ActorPanicked)
 		if err, ok := p.Panic.Value.(error); !ok || err != actors.ErrInjected {

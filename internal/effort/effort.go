@@ -52,6 +52,7 @@ func Table() []Entry {
 		{"frame_versions", 600, 65_535, "frame versions tried on a stream, both ends of the range among them (test/hostile)"},
 		{"full_disk_rounds", 4, 100, "times that a disk is full under publishers and has room again (test/crash)"},
 		{"fuzz_seconds", 5, 300, "seconds for each fuzz target; a landing gives less when the targets share its budget (.ci/run)"},
+		{"group_shard_lives", 12, 600, "lives of shards with groups, of which actors fail and streams come and go, each ended in the midst of it (shardactor)"},
 		{"group_stories", 400, 30_000, "lives of a group to which everything happens that can, each worked off at its end (shardactor/groupcore)"},
 		{"idle_durable_shards", 500, 10_000, "durable shards that nobody uses, held by one daemon and opened again (test/crash)"},
 		{"idle_seconds", 2, 60, "seconds in which three hundred durable shards must do nothing (test/durable)"},

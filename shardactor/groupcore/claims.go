@@ -58,6 +58,7 @@ type Holder struct {
 	owner         any
 	tenant        *claimTenant
 	held          int
+	backed        int // of that so much had room, and was not only counted
 	wants         int // 0 unless it waits
 	before, after *Holder
 }
@@ -102,21 +103,24 @@ func (c *Claims) Enter(tenant string, owner any, records int) *Holder {
 		c.Leave(h) // it held nothing: nobody gets more
 		return nil
 	}
-	c.hold(h, records)
+	c.give(h, records)
 	return h
 }
 
 // Keep has a group hold exactly so many, which are counted in any case, and no longer wait. It says who gets what it held more.
 func (c *Claims) Keep(h *Holder, records int) []Grant {
 	c.part(h)
-	c.hold(h, records-h.held)
+	more := records - h.held
+	given := c.fits(h.tenant, max(more, 0))
+	c.give(h, given)
+	c.hold(h, more-given)
 	return c.serve()
 }
 
-// Own makes another one the owner of what a group holds, which is how much.
-func (c *Claims) Own(h *Holder, owner any) (held int) {
+// Own makes another one the owner of what a group holds, which is how much, and of that so much had room.
+func (c *Claims) Own(h *Holder, owner any) (held, backed int) {
 	h.owner = owner
-	return h.held
+	return h.held, h.backed
 }
 
 // Want answers Core.Wants: must records are counted in any case, as many of the others are given as there is room for. later says
@@ -124,7 +128,7 @@ func (c *Claims) Own(h *Holder, owner any) (held int) {
 func (c *Claims) Want(h *Holder, records, must int) (given int, later bool) {
 	c.hold(h, must)
 	given = c.fits(h.tenant, records)
-	c.hold(h, given)
+	c.give(h, given)
 	if lacks := records - given; lacks > 0 || must > 0 && c.fits(h.tenant, claimStep) == 0 {
 		c.wait(h, max(lacks, claimStep))
 	}
@@ -152,9 +156,15 @@ func (c *Claims) hold(h *Holder, n int) {
 	h.held += n
 	h.tenant.used += n
 	c.used += n
-	if h.held < 0 {
+	if h.backed = min(h.backed, h.held); h.held < 0 {
 		panic("groupcore: more records are given back than were given")
 	}
+}
+
+// give is hold of what there is room for.
+func (c *Claims) give(h *Holder, n int) {
+	c.hold(h, n)
+	h.backed += n
 }
 
 // fits is how many of so many records there is room for: all of them, or some steps.
@@ -179,7 +189,7 @@ func (c *Claims) serve() (list []Grant) {
 		}
 		passed = 0
 		c.part(h)
-		c.hold(h, n)
+		c.give(h, n)
 		list = append(list, Grant{h.owner, n})
 	}
 	return list

@@ -87,7 +87,8 @@ type Loaded struct {
 	State *State // what the logs say of the group; nil: nothing
 	Base  id.Offset
 	Tail  Tail
-	Kept  int // if Options.Counted: what it holds already beyond Kept of a group without keys
+	// If Options.Counted: Kept is what it holds already beyond Kept of a group without keys, and for Backed of that there was room.
+	Kept, Backed int
 }
 
 // New returns the core of a group as its logs say it is, at the monotonic time now.
@@ -102,7 +103,7 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 		return a.end < b.end || a.end == b.end && a.id < b.id
 	}}
 	c.reading.byID = make(map[uint64]*poll)
-	c.keep.granted, c.keep.backed = in.Kept, in.Kept
+	c.keep.granted, c.keep.backed = in.Kept, in.Backed
 	c.backlog.begin()
 	if in.State != nil {
 		c.load(in.State)
@@ -111,6 +112,7 @@ func New(opts Options, now time.Duration, in Loaded) *Core {
 		c.trim(c.base)
 	}
 	c.safeCursor, c.inherited = c.cursor, len(c.settled.spans)+len(c.play.all)
+	c.backKept()
 	c.finish()
 	return c
 }

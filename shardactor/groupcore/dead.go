@@ -39,7 +39,9 @@ func (c *Core) eraseDead(o id.Offset) {
 	if x.owed {
 		c.dead.owed--
 	}
-	c.dead.list = slices.Delete(c.dead.list, i, i+1)
+	if c.dead.list = slices.Delete(c.dead.list, i, i+1); cap(c.dead.list) > slimAbove && len(c.dead.list) < cap(c.dead.list)/slimBelow {
+		c.dead.list = slices.Clone(c.dead.list)
+	}
 	c.backlog.logs[LogDeadLetters].mark(dkey{KindDead, o}, x.stored)
 }
 

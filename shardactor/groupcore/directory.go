@@ -23,6 +23,7 @@ type groupKeys struct {
 	position bool // there is one
 	lives    bool // and it is not that of a group that was deleted
 	keys     map[dkey]struct{}
+	peak     int                 // the most that were in keys since it was made
 	odd      map[string]struct{} // of another length, whole
 }
 
@@ -62,6 +63,7 @@ func (d *Directory) Put(key, value []byte) {
 			g.keys = make(map[dkey]struct{})
 		}
 		g.keys[k] = struct{}{}
+		g.peak = max(g.peak, len(g.keys))
 	}
 }
 
@@ -86,12 +88,25 @@ func (d *Directory) Delete(key []byte) {
 	case k == dkey{KindPosition, 0}:
 		g.position, g.lives = false, false
 	default:
-		if delete(g.keys, k); len(g.keys) == 0 {
-			g.keys = nil // a table that was large gives its memory back here alone
-		}
+		delete(g.keys, k)
+		g.slim()
 	}
 	if !g.position && len(g.keys) == 0 && len(g.odd) == 0 {
 		delete(d.groups, string(group))
+	}
+}
+
+// slimBelow is the part of its keys that a table has left when it is made anew: one that was large gives its memory back in no other way.
+const slimBelow = 4
+
+func (g *groupKeys) slim() {
+	switch n := len(g.keys); {
+	case n == 0:
+		g.keys, g.peak = nil, 0
+	case n < g.peak/slimBelow && g.peak > FreeKeys:
+		keys := make(map[dkey]struct{}, n) // maps.Clone would keep the room
+		maps.Copy(keys, g.keys)
+		g.keys, g.peak = keys, n
 	}
 }
 

@@ -101,6 +101,13 @@ func (c *Core) asksToKeep(p *poll) bool {
 	return true
 }
 
+// backKept asks for the room that what the logs brought along never had.
+func (c *Core) backKept() {
+	if lacks := -c.keptRoom(); c.opts.Counted && lacks > 0 {
+		c.keep.ask(Want{Of: BudgetKept, Records: steps(lacks * keyUnits(len(c.opts.Group)))})
+	}
+}
+
 // balanceKept has what is kept counted, if there is room with a little more so that not each key takes asking, and gives back what is not needed
 // any more: first what was counted without there being room.
 func (c *Core) balanceKept() {

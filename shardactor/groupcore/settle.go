@@ -31,7 +31,7 @@ func (c *Core) ack(in *Ack) {
 	case o >= c.ackBelow:
 		c.refuse(in.Ask, notHandedOut())
 		return
-	case len(c.settled.spans) >= 2*c.opts.MaxInFlight && c.settled.isolated(o):
+	case (len(c.settled.spans) >= 2*c.opts.MaxInFlight || c.overfull()) && c.settled.isolated(o): // one more range for which there is no room
 		c.refuse(in.Ask, notHandedOut())
 		return
 	default: // it was handed out before this core was made

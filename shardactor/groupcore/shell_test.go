@@ -71,13 +71,14 @@ func (s *shell) start() {
 		}
 		s.holder, s.given = s.claims.Join("t", s), nil
 	}
-	beyond := 0
+	beyond, backed := 0, 0
 	if s.kept != nil {
 		s.given = nil
 		s.rest()
-		beyond = s.kept.Own(s.keeper, s) - Kept(s.opts.Group, 0)
+		held, had := s.kept.Own(s.keeper, s)
+		beyond, backed = held-Kept(s.opts.Group, 0), max(0, had-Kept(s.opts.Group, 0))
 	}
-	s.core = New(s.opts, s.now, Loaded{State: st, Base: s.base, Tail: Tail{End: s.end, Committed: s.end}, Kept: beyond})
+	s.core = New(s.opts, s.now, Loaded{State: st, Base: s.base, Tail: Tail{End: s.end, Committed: s.end}, Kept: beyond, Backed: backed})
 	s.grant()
 	s.take()
 }
