@@ -21,8 +21,10 @@ func (d *delivery) write(batches []*batch.Batch) error {
 		if buf, err = d.frames(buf, b); err != nil {
 			return err
 		}
-		m.Delivered.Add(float64(b.Count))
-		m.DeliveredBytes.Add(float64(b.PayloadBytes))
+		if d.once() {
+			m.Delivered.Add(float64(b.Count))
+			m.DeliveredBytes.Add(float64(b.PayloadBytes))
+		}
 	}
 	return d.put(buf)
 }

@@ -43,6 +43,7 @@ type feed struct {
 	gate    Gate
 	batches []*batch.Batch
 	pieces  pieces
+	tried   bool // a piece was taken without waiting, which may be because the client's window is large: the transport keeps it until it has left
 
 	busy      bool         // more than one batch was queued when there was something to write last
 	busySince time.Time    // when that was

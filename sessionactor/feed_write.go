@@ -51,5 +51,6 @@ func (f *feed) transmit(b []byte) error {
 		f.slow = true
 	}
 	_, err := f.stream.Write(b)
+	f.tried = false // it waits for what was taken before
 	return err
 }

@@ -84,8 +84,10 @@ func (f *feed) putPieces(p []byte) error {
 		return f.send(p)
 	}
 	for len(p) > 0 {
-		n := min(len(p), pieceBytes)
-		err := f.stream.TryWriteAll(p[:n])
+		n, err := min(len(p), pieceBytes), ErrWouldBlock
+		if !f.tried {
+			err = f.stream.TryWriteAll(p[:n])
+		}
 		if errors.Is(err, ErrWouldBlock) {
 			x.piece = append(x.piece[:0], p[:n]...)
 			return errAside
@@ -93,6 +95,7 @@ func (f *feed) putPieces(p []byte) error {
 		if err != nil {
 			return err
 		}
+		f.tried = true
 		x.at, x.wrote, p = x.at+n, x.wrote+n, p[n:]
 	}
 	return nil
@@ -104,8 +107,13 @@ func (f *feed) takePiece() error {
 	if f.eager {
 		f.slow = true
 	}
+	began, t := f.session.opts.Timings.Now(), &f.time
 	n, err := f.stream.Write(x.piece)
 	x.wrote += n
+	if t.on {
+		t.transport += f.session.opts.Timings.Since(began)
+	}
+	f.tried = false
 	if err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}
@@ -195,10 +203,10 @@ func (f *feed) readAgain(ctx context.Context, from, end id.Offset) ([]*batch.Bat
 // handSize is what a page takes in memory for this feed alone, in bytes, 0 if that is no more than usual: what was read from disk, and the frames
 // that are made of it. A page that large is one batch.
 func (f *feed) handSize(p *storage.Page) int {
-	size := 0
-	for _, b := range p.Batches {
-		size += b.Size()
+	if len(p.Batches) != 1 { // several of them are no more than usual, in what they hold; with what is allowed for each they may be counted as more
+		return 0
 	}
+	size := p.Batches[0].Size()
 	if size <= pageBytes {
 		return 0
 	}

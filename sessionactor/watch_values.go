@@ -170,7 +170,7 @@ func (w *watch) longValue(ctx context.Context, buf []byte, e *keyed.Entry) (out 
 			return buf, false, err
 		}
 		frame := w.encode(nil, &wire.CacheEvent{Key: string(e.Key), Value: wire.Some(value), Offset: e.Version, ExpiresAtMillis: e.ExpiresAtMillis})
-		if kept {
+		if kept || w.pieces.kept { // what is written at a time is bounded, see snapshotPatience
 			err = w.hand(frame)
 		} else {
 			err = w.put(frame)
