@@ -2,6 +2,7 @@ package shardactor
 
 import (
 	"testing"
+	"time"
 
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/storage/vfs"
@@ -26,6 +27,12 @@ func TestAGroupThatIsNotOnEveryShardCanBeRemovedWhereNoRoomIsLeft(t *testing.T) 
 	}
 	if a := absent.do(&groupcore.Ack{Offset: 0}); a.Refusal == nil || a.Refusal.Code != wire.CodeStaleClaim {
 		t.Errorf("an ack: %+v", a.Refusal)
+	}
+	for _, in := range []groupcore.Input{ // each is answered, whatever it asks for
+		groupcore.Nack{Conn: 1}, groupcore.Nack{Conn: 1, HasDelay: true}, groupcore.Extend{Conn: 1, Extend: time.Second}, groupcore.GiveUp{}, groupcore.GiveUp{Offset: 9},
+		groupcore.Discard{}, groupcore.Redrive{}, &groupcore.Ack{Offset: 9},
+	} {
+		absent.do(in)
 	}
 	if a := there.do(groupcore.Remove{}); a.Refusal != nil || !a.Existed {
 		t.Errorf("%+v", a)
