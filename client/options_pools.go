@@ -80,7 +80,9 @@ func (o *Options) windows(kind linkKind) (transport.Windows, error) {
 	if cache {
 		stream, conn = max(stream, o.CacheStreamRecvWindow), max(conn, o.CacheConnRecvWindow)
 	}
-	return transport.DefaultClientWindows().WithMax(stream, conn)
+	w, err := transport.DefaultClientWindows().WithMax(stream, conn)
+	w.ConnInitial = w.ConnMax // whole from the start, also where it is larger: see DefaultClientWindows
+	return w, err
 }
 
 // sendWindow is the send window of a kind of connection: the largest of what it carries.

@@ -253,3 +253,15 @@ func TestUnansweredRequestsStopAtTheSendWindow(t *testing.T) {
 		t.Fatalf("%d bytes were unanswered at once, the window is %d", n, window)
 	}
 }
+
+// A connection's window grows only as something is read: it is whole from the start, so that subscriptions that nobody reads leave the rest to others,
+// however large or small it was made.
+func TestAConnectionOfEventsHasItsWholeWindowFromTheStart(t *testing.T) {
+	for _, most := range []uint64{0, 1 << 20, 1 << 30} {
+		o := Options{EventConnRecvWindow: most}.withWindows()
+		w, err := o.windows(sharedLink)
+		if err != nil || w.ConnInitial != w.ConnMax || w.ConnMax != max(o.EventConnRecvWindow, o.CacheConnRecvWindow) {
+			t.Errorf("%d: %+v, %v", most, w, err)
+		}
+	}
+}

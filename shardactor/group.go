@@ -132,7 +132,8 @@ type groupOptions struct {
 	tenant  string
 	kept    *groupClaims      // of the node, too
 	keeper  *groupcore.Holder // in kept; the shard's, which outlives the group
-	beyond  [2]int            // that it holds at first, beyond what a group without keys does, and for how much of that there was room
+	beyond  int               // that it holds at first, beyond what a group without keys does
+	backed  int               // for how much of that there was room
 }
 
 // groupBounds is the mailbox of a group: as many requests as a shard's, which it gets them from.
@@ -147,7 +148,7 @@ func (g *Group) Receive(t *actors.Turn) {
 		ref := actors.RefOf[groupMessage](t)
 		g.known, g.base = g.ends()
 		g.holder = g.opts.claims.join(g.opts.tenant, g.opts.inbox)
-		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known, Kept: g.opts.beyond[0], Backed: g.opts.beyond[1]})
+		g.core = groupcore.New(g.opts.core, 0, groupcore.Loaded{State: g.opts.loaded, Base: g.base, Tail: g.known, Kept: g.opts.beyond, Backed: g.opts.backed})
 		g.grant(0)
 		g.opts.loaded = nil
 		g.opts.metrics.Active.Inc()

@@ -177,10 +177,10 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	c := &groupChild{name: name}
 	kept := &g.disk.groups.kept
 	beyond, backed, ok := kept.up(name, &c.inbox)
-	if !ok && !makes {
-		return nil, nil
-	}
 	if !ok {
+		if !makes {
+			return nil, nil
+		}
 		f := wire.Refuse(wire.CodeLimitExceeded, "no memory for one more group: the groups of the broker keep as much as they may; remove those that nobody uses, or discard dead letters")
 		return nil, &f
 	}
@@ -190,7 +190,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	o := groupOptions{core: g.settings.Options, loaded: state, ends: &g.ends, hungry: &c.hungry, inbox: &c.inbox, child: c, shard: shard, metrics: g.metrics}
 	o.core.Group, o.core.Rationed, o.core.Counted = name, true, true
 	o.claims, o.tenant = g.disk.disks.claims, g.disk.spec.Tenant
-	o.kept, o.keeper, o.beyond = g.disk.disks.kept, kept.holder(name), [2]int{beyond, backed}
+	o.kept, o.keeper, o.beyond, o.backed = g.disk.disks.kept, kept.holder(name), beyond, backed
 	g.next++
 	actor := "group/" + strconv.FormatUint(g.next, 10)
 	ref, err := actors.Spawn[groupMessage](t, actors.Spec[groupMessage]{
