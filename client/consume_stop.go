@@ -22,10 +22,11 @@ var ErrStopInHandler = errors.New("the consumer stops, and waits for the handler
 // handlerOf is the key of a value that the contexts of a consumer's handlers have.
 type handlerOf struct{ consumer *Consumer }
 
-// Stop ends the consumer in order: it polls no more, gives back at once what no handler has begun, and waits for the handlers and
-// for the answers to all settlements. Shortly before its time is up it ends the contexts of handlers that still run, then gives back
-// what they have in hand; such a handler may still be running when somebody else gets the record. The time is up at the deadline of
-// the first call's ctx, or after ConsumeOptions.StopTimeout when it has none; the end of that ctx cuts all but the giving back.
+// Stop ends the consumer in order: it polls no more, gives back at once what no handler has begun, and waits for the handlers, for
+// the answers to all settlements, and for OnError, which is told nothing any more once Stop has returned nil. Shortly before its time
+// is up it ends the contexts of handlers that still run, then gives back what they have in hand; such a handler may still be running,
+// and OnError be told of it, when somebody else gets the record. The time is up at the deadline of the first call's ctx, or after
+// ConsumeOptions.StopTimeout when it has none; the end of that ctx cuts all but the giving back.
 //
 // It returns when the consumer has ended, else with the error of ctx when that ends, or with context.DeadlineExceeded when the time is
 // up and ctx has no deadline. The error says how many records were not settled or given back; they are handed out again when their
@@ -111,6 +112,7 @@ func (k *Consumer) shutDown(ctx context.Context) error {
 	}
 	k.endSettling()
 	k.work.Wait()
+	k.until(k.allReported, nil, time.Time{})
 	if settled || k.inHand() == 0 {
 		return nil
 	}
@@ -189,6 +191,9 @@ func (k *Consumer) wasHeldUp() bool {
 
 // told reports whether nobody who polls or settles is in a call of OnError. The lock is held.
 func (k *Consumer) told() bool { return k.telling == 0 }
+
+// allReported reports whether OnError has returned from all that handlers came to. The lock is held.
+func (k *Consumer) allReported() bool { return k.reporting == 0 }
 
 // until waits for something that is looked at under the lock whenever freed is rung; false when the time is up before, which it never
 // is with a zero end, or when over is done or the client closes: nothing can be settled then.

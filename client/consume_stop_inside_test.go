@@ -179,3 +179,28 @@ func TestStopThatIsCanceledReturnsAtOnceAndTheRecordsAreStillGivenBack(t *testin
 	close(release)
 	await(t, "end of the handler", left)
 }
+
+// Otherwise what OnError writes to might be closed already.
+func TestStopWaitsUntilOnErrorHasBeenToldOfWhatHandlersCameTo(t *testing.T) {
+	noLeaks(t)
+	b := queue(t, 1, 1)
+	release := make(chan struct{})
+	k := consume(t, connect(t, b), func(context.Context, Message) error { return DeadLetter(errors.New("poison")) }, ConsumeOptions{
+		OnError: func(*Message, error) { <-release }})
+	until(t, "the end of the queue", func() bool { return drained(b, 1) && k.Stats().DeadLettered == 1 })
+	wantIs(t, k.Stop(short(t)), context.DeadlineExceeded)
+	close(release)
+	await(t, "end of the consumer", k.Done())
+	stop(t, k)
+}
+
+func TestStopFromOnErrorOfAHandlerEndsWithItsContextAndTheConsumerInOrder(t *testing.T) {
+	noLeaks(t)
+	b := queue(t, 1, 3)
+	in := newInside()
+	k := consume(t, connect(t, b), func(context.Context, Message) error { return errors.New("not today") }, ConsumeOptions{
+		OnError: func(*Message, error) { in.stop(short(t)) }})
+	in.consumer <- k
+	wantIs(t, await(t, "end of the stop", in.stopped), context.DeadlineExceeded)
+	in.wantEnd(t, k, b)
+}

@@ -81,6 +81,9 @@ func (k *Consumer) handled(d *delivery, err error) {
 	d.cancel(nil)
 	k.running--
 	k.count(err)
+	if err != nil {
+		k.reporting++
+	}
 	switch {
 	case d.state != working: // Stop gave it back meanwhile
 	case err == nil:
@@ -94,8 +97,16 @@ func (k *Consumer) handled(d *delivery, err error) {
 	}
 	k.mu.Unlock()
 	if err != nil {
+		defer k.reported()
 		k.report(&m, fmt.Errorf("%s: handle offset %s of shard %d: %w", k.op, m.Offset, m.Shard, err))
 	}
+}
+
+func (k *Consumer) reported() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.reporting--
+	k.freed.ring()
 }
 
 // delayOf asks for the pause of a record that failed. Who asks must not be brought down by the one asked.

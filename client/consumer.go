@@ -36,22 +36,23 @@ type Consumer struct {
 	done        chan struct{}
 	result      error // of Stop; to be read when done is closed
 
-	mu       sync.Mutex
-	own      int // records that each shard may always have in hand
-	shared   int // records that are there for whichever shard has work
-	borrowed int // of those
-	bytes    int64
-	all      []*delivery     // in hand
-	ready    fifo[*delivery] // of those, waiting for a worker
-	workers  int             // goroutines that run handlers, or are about to
-	running  int             // handlers
-	next     time.Time       // when the next claim is to be prolonged; zero: none
-	telling  int             // calls of OnError by those who poll and settle
-	heldUp   bool            // Stop was called during one
-	freed    bell            // something was settled, or told, or stopping
-	stopping bool
-	failed   error
-	stats    ConsumerStats
+	mu        sync.Mutex
+	own       int // records that each shard may always have in hand
+	shared    int // records that are there for whichever shard has work
+	borrowed  int // of those
+	bytes     int64
+	all       []*delivery     // in hand
+	ready     fifo[*delivery] // of those, waiting for a worker
+	workers   int             // goroutines that run handlers, or are about to
+	running   int             // handlers
+	next      time.Time       // when the next claim is to be prolonged; zero: none
+	telling   int             // calls of OnError by those who poll and settle
+	reporting int             // handlers whose error is settled, and OnError is told or about to be
+	heldUp    bool            // Stop was called during one
+	freed     bell            // something was settled, or told, or stopping
+	stopping  bool
+	failed    error
+	stats     ConsumerStats
 }
 
 type offset = id.Offset
