@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,21 +45,6 @@ func connect(t *testing.T, b *testbroker.Broker, changes ...change) *Client {
 // connectWith is connect with other seams.
 func connectWith(t *testing.T, b *testbroker.Broker, seams func(c *Client), changes ...change) *Client {
 	t.Helper()
-	return connectToEnd(t, b, seams, func(err error) bool { return err == nil }, changes...)
-}
-
-// connectToLosing is connect to a broker that closes connections whenever it likes: also one that has nothing open any more, just when the client
-// closes it. An answer that is missing then is a fault all the same.
-func connectToLosing(t *testing.T, b *testbroker.Broker) *Client {
-	t.Helper()
-	return connectToEnd(t, b, func(*Client) {}, func(err error) bool {
-		return err == nil || strings.Contains(err.Error(), "close: 0 requests were not answered")
-	})
-}
-
-// connectToEnd is connectWith that says which results of Close are good.
-func connectToEnd(t *testing.T, b *testbroker.Broker, seams func(c *Client), good func(error) bool, changes ...change) *Client {
-	t.Helper()
 	o, err := optionsFor(b, changes...).complete()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +56,7 @@ func connectToEnd(t *testing.T, b *testbroker.Broker, seams func(c *Client), goo
 	c.jitter = func(time.Duration) time.Duration { return 0 }
 	seams(c)
 	t.Cleanup(func() {
-		if err := c.Close(within(t)); !good(err) {
+		if err := c.Close(within(t)); err != nil {
 			t.Errorf("close client: %v", err)
 		}
 	})

@@ -41,6 +41,7 @@ type lane struct {
 	writing   bool           // the writer has a chunk that may not be written yet
 	gathered  bool           // it is in link.gathering, and somebody is about to write for it
 	unordered bool           // an answer overtook another: an uncorrelated error could be anybody's
+	blind     bool           // a request without an answer went this way: only the end of the stream says that the broker took it
 	closing   bool           // no new requests; the stream ends after the last
 	err       error          // why it died; nil while it lives
 	lost      int            // requests that were under way then
@@ -126,6 +127,7 @@ func (l *lane) enqueue(r *request) (joins bool, _ error) {
 	if err := l.out.add(l, r); err != nil {
 		return false, err
 	}
+	l.blind = l.blind || r.silent
 	if idle {
 		l.control.link.owed()
 	}

@@ -85,7 +85,7 @@ func TestProducerSendsAgainAfterLostAnswersAndEachRecordLandsOnce(t *testing.T) 
 	for name, flags := range map[string]wire.Flags{"binary": 0, "json": testbroker.DefaultFlags &^ wire.FlagPublishIdempotent} {
 		t.Run(name, func(t *testing.T) {
 			b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}, Durable: true, Flags: flags, OnAppended: losing()})
-			c := connectToLosing(t, b)
+			c := connect(t, b)
 			p := newProducer(t, c, ProducerOptions{})
 			wantLanded(t, produce(t, p, 0, 300), 0)
 			wantNumbers(t, b, 300)
@@ -458,7 +458,7 @@ func TestBatchesOfABatcherWithAProducerLandOnce(t *testing.T) {
 	noLeaks(t)
 	const shards = 3
 	broker := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": shards}, Durable: true, OnAppended: losing()})
-	c := connectToLosing(t, broker)
+	c := connect(t, broker)
 	p := newProducer(t, c, ProducerOptions{})
 	b := newBatcher(t, c, BatcherOptions{Producer: p, MaxRecords: 10})
 	var want []string

@@ -214,3 +214,30 @@ func TestCloseThatCannotFlushSaysSo(t *testing.T) {
 		wantIs(t, err, ErrOutcomeUnknown)
 	}
 }
+
+// The broker never ends the stream, as one that goes away in that moment.
+func TestCloseThatIsNotWaitedForIsAnErrorOnlyIfSomethingMayBeMissing(t *testing.T) {
+	for _, ack := range []Ack{AckRecord, AckNone} {
+		taken := make(chan struct{})
+		b := testbroker.New(t, testbroker.Options{OnFrame: func(s *testbroker.Stream, f testbroker.Frame) bool {
+			if p, _ := f.Publish(); ack != AckNone {
+				s.Ack(wire.PublishAck{RequestID: p.RequestID})
+			}
+			close(taken)
+			<-s.Conn.Context().Done()
+			return true
+		}})
+		c, err := Connect(within(t), optionsFor(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Publish(within(t), "ns", "s", []byte("x"), WithAck(ack)); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the record at the broker", taken)
+		err = c.Close(short(t))
+		if missing := err != nil && strings.Contains(err.Error(), "0 requests were not answered, and unacknowledged ones may be lost"); missing != (ack == AckNone) || (err != nil) != missing {
+			t.Errorf("acknowledged %v: %v", ack, err)
+		}
+	}
+}
