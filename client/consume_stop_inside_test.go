@@ -196,11 +196,14 @@ func TestStopWaitsUntilOnErrorHasBeenToldOfWhatHandlersCameTo(t *testing.T) {
 
 func TestStopFromOnErrorOfAHandlerEndsWithItsContextAndTheConsumerInOrder(t *testing.T) {
 	noLeaks(t)
-	b := queue(t, 1, 3)
+	b := queue(t, 1, 1)
 	in := newInside()
-	k := consume(t, connect(t, b), func(context.Context, Message) error { return errors.New("not today") }, ConsumeOptions{
-		OnError: func(*Message, error) { in.stop(short(t)) }})
+	settled := make(chan struct{})
+	k := consume(t, connect(t, b), func(context.Context, Message) error { return DeadLetter(errors.New("poison")) }, ConsumeOptions{
+		OnError: func(*Message, error) { <-settled; in.stop(short(t)) }})
+	until(t, "the settlement", func() bool { return k.Stats().DeadLettered == 1 })
 	in.consumer <- k
+	close(settled)
 	wantIs(t, await(t, "end of the stop", in.stopped), context.DeadlineExceeded)
 	in.wantEnd(t, k, b)
 }

@@ -88,7 +88,7 @@ func TestReadingAWholeStream(t *testing.T) {
 		n := 0
 		ended <- readWholeStream(ctx, c, func(shard uint32, _ []byte) {
 			shards[shard] = true
-			if n++; n == 40 {
+			if n++; n >= 40 && len(shards) >= 3 {
 				cancel()
 			}
 		})
@@ -99,8 +99,8 @@ func TestReadingAWholeStream(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			if !errors.Is(err, context.Canceled) || len(shards) < 3 {
-				t.Errorf("read from %d shards, %v", len(shards), err)
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
 			}
 			return
 		default:
