@@ -34,7 +34,7 @@ type handlerOf struct{ consumer *Consumer }
 // likewise and, once the consumer has ended, return the same.
 //
 // It may be called from everywhere. With the context of a handler of this consumer, or one made from it, it returns
-// ErrStopInHandler at once, and the consumer has StopTimeout to end. From OnError, or from a handler with another context, it waits
+// ErrStopInHandler at once, and the consumer polls no more and has StopTimeout to end. From OnError, or from a handler with another context, it waits
 // for its caller and so returns when its time is up; what is left to be done is done when the caller has returned.
 func (k *Consumer) Stop(ctx context.Context) error {
 	if ctx.Value(handlerOf{k}) != nil && !k.hasEnded() {
@@ -79,6 +79,7 @@ func (k *Consumer) hasEnded() bool {
 // beginStop lets the consumer end, on a goroutine of its own: whoever wants that may be one for whom it waits.
 func (k *Consumer) beginStop(ctx context.Context) {
 	k.stopped.Do(func() {
+		k.refuseMore() // whoever stops from a handler may rely on it: the record that it gives back is not claimed again
 		end := func() {
 			k.result = k.shutDown(ctx)
 			close(k.done)
@@ -97,7 +98,6 @@ func (k *Consumer) shutDown(ctx context.Context) error {
 	}
 	grace := min(stopGrace, left/4)
 	end := time.Now().Add(left)
-	k.refuseMore()
 	settled := k.until(k.settled, ctx.Done(), end.Add(-grace))
 	k.endHandling(fmt.Errorf("%s: the consumer is %w", k.op, ErrClosed))
 	settled = settled || k.until(k.settled, ctx.Done(), end.Add(-grace/2))

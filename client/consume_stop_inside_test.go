@@ -141,6 +141,26 @@ func TestStopFromAHandlerWithItsContextReturnsAtOnceAndTheRecordCounts(t *testin
 	}
 }
 
+// A handler that finds that it cannot work at all stops its consumer and gives the record back: that must not use up the record's attempts.
+func TestRecordsAreNotClaimedAgainByAConsumerThatAHandlerHasStopped(t *testing.T) {
+	noLeaks(t)
+	b := queue(t, 1, 1)
+	in := newInside()
+	var polls atomic.Bool
+	k := consume(t, connect(t, b), func(ctx context.Context, _ Message) error {
+		k := <-in.consumer
+		in.stopped <- k.Stop(ctx)
+		polls.Store(k.polling.Err() == nil)
+		return RetryAfter(0, errors.New("not here"))
+	}, ConsumeOptions{StopTimeout: time.Hour})
+	in.consumer <- k
+	wantIs(t, await(t, "end of the stop", in.stopped), ErrStopInHandler)
+	in.wantEnd(t, k, b)
+	if s := k.Stats(); polls.Load() || s.Received != 1 || s.Nacked != 1 {
+		t.Errorf("it goes on polling: %v; %+v", polls.Load(), s)
+	}
+}
+
 func TestStopFromAHandlerWithAnotherContextEndsWithItAndTheConsumerInOrder(t *testing.T) {
 	noLeaks(t)
 	b := queue(t, 1, 1)

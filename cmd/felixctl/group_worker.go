@@ -146,10 +146,8 @@ func refusedForGood(err error) bool {
 
 // handle runs the command for one record. It is the handler of the consumer.
 func (w *worker) handle(ctx context.Context, m client.Message) error {
-	w.mu.Lock()
-	why := w.why
-	w.mu.Unlock()
-	if why != nil {
+	defer w.stopIfOver(ctx)
+	if why := w.failed(); why != nil {
 		return client.RetryAfter(0, why)
 	}
 	w.ended.Add(1)
@@ -175,6 +173,15 @@ func (w *worker) handle(ctx context.Context, m client.Message) error {
 	return e
 }
 
+// stopIfOver lets the consumer stop before the record of a handler is given back, so that it is not claimed here again, and again, until it
+// is a dead letter.
+func (w *worker) stopIfOver(ctx context.Context) {
+	if w.failed() != nil || w.killing.Err() != nil {
+		<-w.joined
+		_ = w.consumer.Stop(ctx) // it has begun, and work waits for its end
+	}
+}
+
 // fail ends the work.
 func (w *worker) fail(err error) {
 	w.mu.Lock()
@@ -185,12 +192,17 @@ func (w *worker) fail(err error) {
 	}
 }
 
-// failure is why the work ended by itself; nil if it did not.
-func (w *worker) failure(c *client.Consumer) error {
+// failed is why work is not possible; nil if it is.
+func (w *worker) failed() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.why != nil {
-		return w.why
+	return w.why
+}
+
+// failure is why the work ended by itself; nil if it did not.
+func (w *worker) failure(c *client.Consumer) error {
+	if why := w.failed(); why != nil {
+		return why
 	}
 	return c.Err()
 }
