@@ -39,6 +39,7 @@ type lane struct {
 	out       outbox         // not written yet
 	pending   fifo[*request] // written, or about to be, and unanswered
 	writing   bool           // the writer has a chunk that may not be written yet
+	tried     int            // bytes that were written without it since it has written
 	gathered  bool           // it is in link.gathering, and somebody is about to write for it
 	unordered bool           // an answer overtook another: an uncorrelated error could be anybody's
 	blind     bool           // a request without an answer went this way: only the end of the stream says that the broker took it

@@ -36,6 +36,11 @@ func (l *lane) write() {
 // writeNowMost is how long a chunk may be that its caller writes: longer ones are worth a goroutine that may wait for flow control.
 const writeNowMost = 8 << 10
 
+// triedMost bounds what is written without the writer until the writer has its turn, in bytes, which waits until all before it is in packets. QUIC
+// takes what the broker's windows allow, however large they are, and keeps it until the broker acknowledges what was sent. The client's
+// budgets do not bound that by themselves: a broker may answer what it cannot have got. One of several hundred small requests is the writer's.
+const triedMost = 64 << 10
+
 // writeNow writes what is queued without the writer, which spares a lone request two changes of goroutines. It reports false if that is
 // the writer's to do: because it is at it, because it would have to wait, or because callers of publishes gather what follows. The lock
 // is held, so that no answer overtakes it.
@@ -47,6 +52,7 @@ func (l *lane) writeNow() bool {
 	if l.control.stream.TryWriteAll(c.bytes) != nil {
 		return false // if the stream is broken, the writer finds out
 	}
+	l.tried += len(c.bytes)
 	l.await(l.out.next())
 	l.client.chunks.put(c)
 	return true
@@ -54,7 +60,11 @@ func (l *lane) writeNow() bool {
 
 // writable reports whether what is queued may be written without the writer, if the stream takes it. The lock is held.
 func (l *lane) writable() bool {
-	return l.kind == cacheLane && !l.writing && l.out.chunks.len() == 1 && len(l.out.newest().bytes) <= writeNowMost
+	if l.kind != cacheLane || l.writing || l.out.chunks.len() != 1 {
+		return false
+	}
+	n := len(l.out.newest().bytes)
+	return n <= writeNowMost && l.tried+n <= triedMost
 }
 
 // await counts the requests of a chunk among those that wait for an answer. The lock is held.
@@ -76,6 +86,9 @@ func (l *lane) await(c *chunk) {
 func (l *lane) nextChunk() (c *chunk, last bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.writing { // it has returned from a write
+		l.tried = 0
+	}
 	c = l.out.next()
 	if l.writing = c != nil; !l.writing {
 		return nil, l.closing

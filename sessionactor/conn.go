@@ -10,7 +10,7 @@ type Conn interface {
 	// AcceptStream and AcceptReceiveStream wait for the next stream the client opens.
 	AcceptStream(ctx context.Context) (Stream, error)
 	AcceptReceiveStream(ctx context.Context) (ReceiveStream, error)
-	// OpenSendStream opens a unidirectional stream, waiting until the client allows another.
+	// OpenSendStream opens a unidirectional stream, waiting until the client allows another. It is ErrStreamsKept when the transport has too many.
 	OpenSendStream(ctx context.Context) (SendStream, error)
 	// Close ends the connection with one of the close codes.
 	Close(code CloseCode)
@@ -29,8 +29,10 @@ type ReceiveStream interface {
 
 // SendStream is the half of a stream that the broker writes.
 type SendStream interface {
+	// Write waits until what was tried before it has been sent, and p but for its end, the size of a packet.
 	Write(p []byte) (int, error)
-	// TryWriteAll takes all of p at once or nothing of it; ErrWouldBlock says the latter. p is not kept.
+	// TryWriteAll takes all of p at once or nothing of it; ErrWouldBlock says the latter, and ErrUnsent that it is for what was tried before, and
+	// says nothing of the client's window. What is taken is bounded, however large the windows are. p is not kept. Only one goroutine may write.
 	TryWriteAll(p []byte) error
 	// Close finishes the stream after what was written; CancelWrite breaks it off.
 	Close() error

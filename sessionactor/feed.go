@@ -35,7 +35,7 @@ type feed struct {
 	source  source
 	gauge   prometheus.Gauge   // how many there are of its kind
 	lagged  prometheus.Counter // those that were told that they lag; nil when nobody counts them
-	eager   bool               // it is noted in slow when the client does not take what is written at once
+	eager   bool               // it is noted in slow when the client's window does not take what is written at once
 
 	stream  SendStream
 	cursor  storage.Cursor // nil before its place was taken

@@ -2,6 +2,7 @@ package sessionactor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/storage"
@@ -12,7 +13,7 @@ import (
 func (f *feed) run(ctx context.Context) error {
 	if err := f.open(ctx); err != nil {
 		if ctx.Err() == nil {
-			f.asked.refuse(wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection"))
+			f.asked.refuse(noStream(err))
 			f.asked.forget()
 		}
 		return err
@@ -69,6 +70,14 @@ func (f *feed) open(ctx context.Context) error {
 	}
 	f.stream = stream
 	return nil
+}
+
+// noStream is what a client is told that cannot be given an event stream.
+func noStream(err error) wire.Refusal {
+	if errors.Is(err, ErrStreamsKept) {
+		return wire.Refuse(wire.CodeLimitExceeded, ErrStreamsKept.Error()+"; acknowledge it, or use another connection")
+	}
+	return wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection")
 }
 
 // deliver returns nil when the event stream has ended in order and everything was written.

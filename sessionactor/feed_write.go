@@ -48,9 +48,17 @@ func (f *feed) transmit(b []byte) error {
 		if !errors.Is(err, ErrWouldBlock) {
 			return err
 		}
-		f.slow = true
+		f.refused(err)
 	}
 	_, err := f.stream.Write(b)
 	f.tried = false // it waits for what was taken before
 	return err
+}
+
+// refused is told of a write that was tried in vain. That a client is slow is said by its window; that what was taken before has not been sent
+// yet comes of a large window, and of how much there is to write.
+func (f *feed) refused(err error) {
+	if f.eager && !errors.Is(err, ErrUnsent) {
+		f.slow = true
+	}
 }

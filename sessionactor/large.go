@@ -84,11 +84,12 @@ func (f *feed) putPieces(p []byte) error {
 		return f.send(p)
 	}
 	for len(p) > 0 {
-		n, err := min(len(p), pieceBytes), ErrWouldBlock
+		n, err := min(len(p), pieceBytes), ErrUnsent
 		if !f.tried {
 			err = f.stream.TryWriteAll(p[:n])
 		}
 		if errors.Is(err, ErrWouldBlock) {
+			f.refused(err)
 			x.piece = append(x.piece[:0], p[:n]...)
 			return errAside
 		}
@@ -104,9 +105,6 @@ func (f *feed) putPieces(p []byte) error {
 // takePiece waits until the client has taken the piece.
 func (f *feed) takePiece() error {
 	x := &f.pieces
-	if f.eager {
-		f.slow = true
-	}
 	began, t := f.session.opts.Timings.Now(), &f.time
 	n, err := f.stream.Write(x.piece)
 	x.wrote += n

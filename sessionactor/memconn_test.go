@@ -30,6 +30,7 @@ type half struct {
 	read     int // bytes of buf that were read
 	window   int
 	chunk    int // at most so many bytes for one Read
+	unsent   bool
 	writing  bool
 	finished bool
 	broken   error // for the reader: it was reset, or the connection is gone
@@ -115,6 +116,9 @@ func (h *half) TryWriteAll(p []byte) error {
 	defer h.mu.Unlock()
 	if err := h.refused(); err != nil {
 		return err
+	}
+	if h.unsent {
+		return ErrUnsent
 	}
 	if h.writing || len(h.buf)-h.read+len(p) > h.window {
 		return ErrWouldBlock
@@ -241,6 +245,7 @@ type memConn struct {
 	allowed  chan struct{} // unidirectional streams that the client still allows
 	window   int           // of each stream, in each direction
 	chunk    int           // of what the broker reads
+	unsent   bool          // what the broker tries is never taken, as if what it had tried before had not been sent
 	opened   atomic.Int64
 }
 
@@ -278,6 +283,7 @@ func (c *memConn) OpenSendStream(ctx context.Context) (SendStream, error) {
 		return nil, err
 	}
 	h := newHalf(c.ctx, c.clock, c.window)
+	h.unsent = c.unsent
 	c.toClient <- h
 	return h, nil
 }
@@ -298,7 +304,7 @@ func (c *memConn) leave() { c.cancel(closed{client: true}) }
 func (c *memConn) stream(began func()) memStream {
 	c.opened.Add(1)
 	up, down := newHalf(c.ctx, c.clock, c.window), newHalf(c.ctx, c.clock, c.window)
-	up.chunk, up.began = c.chunk, began
+	up.chunk, up.began, down.unsent = c.chunk, began, c.unsent
 	c.bidi <- memStream{in: up, out: down}
 	return memStream{in: down, out: up}
 }

@@ -2,6 +2,7 @@ package sessionactor
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/felixd/felixd/actors"
@@ -14,6 +15,13 @@ import (
 
 // ErrWouldBlock says that a stream has no room for a write now.
 var ErrWouldBlock = errors.New("write would block")
+
+// ErrUnsent is the ErrWouldBlock of a stream that has room, of which so much was tried that has to be sent first: it says nothing about whether
+// its client reads. Who gets it waits in a Write.
+var ErrUnsent = fmt.Errorf("%w: what was taken before has not left", ErrWouldBlock)
+
+// ErrStreamsKept says that a connection has too many streams whose end its client has not acknowledged.
+var ErrStreamsKept = errors.New("the client has not acknowledged the end of too many event streams")
 
 // Authenticator verifies the tokens that clients send.
 type Authenticator interface {

@@ -336,6 +336,24 @@ func TestAClientThatAllowsNoFurtherStreamIsToldSo(t *testing.T) {
 	l.subscribe(c, subscribeTo("orders", 0))
 }
 
+// hoarding is a connection whose client acknowledges the end of no event stream.
+type hoarding struct{ *memConn }
+
+func (hoarding) OpenSendStream(context.Context) (SendStream, error) { return nil, ErrStreamsKept }
+
+func TestAClientThatAcknowledgesTheEndOfNoEventStreamIsToldSo(t *testing.T) {
+	x := open(t, setting{})
+	c := newMemConn(x.opts.Clock)
+	x.conns = append(x.conns, c)
+	x.acceptor.conns <- Conn(hoarding{c})
+	l := dial(t, c, today())
+	if f := refused(t, l.ask(subscribeTo("orders", 0))); f.Code != wire.CodeLimitExceeded || !strings.Contains(f.Message, "has not acknowledged the end") {
+		t.Errorf("%+v", f)
+	}
+	l.publish("orders", "on")
+	x.balanced()
+}
+
 func TestAReaderThatLeavesInTheMiddleOfAWriteCostsOnlyItself(t *testing.T) {
 	x := open(t, setting{})
 	c := x.connect(func(c *memConn) { c.window = 256 })

@@ -66,6 +66,40 @@ func TestAWatchThatFallsBehindIsToldWhereToResumeAndMissesNothing(t *testing.T) 
 	}
 }
 
+// Whatever keeps a write from being taken at once but the client's window is no sign that the client is slow: a bound on what the transport has, or
+// on what a page may hold that found no room. What found no room in the watch's window meanwhile it reads again.
+func TestAWatchIsNotSlowBecauseWhatItTriedHasNotBeenSent(t *testing.T) {
+	const n, long = 60, 150 << 10 // of which the frame is two pieces
+	for name, c := range map[string]struct {
+		first  int // bytes of the value in whose write the watch stands
+		window int
+		unsent bool
+	}{
+		"nothing is taken before it was sent": {first: 200, window: 128, unsent: true},
+		"only one piece of a large page":      {first: long, window: pieceBytes + 128},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax = 4; keepsNoPage(o) }})
+			conn := x.connect(func(m *memConn) { m.window, m.unsent = c.window, c.unsent })
+			w := dial(t, conn, today()).watch(conn, watchOf("users", ofPrefix("k")))
+			l := dial(t, x.connect(), today())
+			l.put("users", "k0", strings.Repeat("v", c.first))
+			eventually(t, "it stands in its first change", w.h.stands)
+			for i := range n {
+				l.put("users", fmt.Sprint("k", i+1), "v")
+			}
+			for i := range n + 1 {
+				if e := w.change(); e.Offset != id.Offset(i) {
+					t.Fatalf("got %.20s at %d, want %d", e.Key, e.Offset, i)
+				}
+			}
+			if x.metric("felix_cache_watches_lagged_total") != 0 {
+				t.Error("it was counted as lagging")
+			}
+		})
+	}
+}
+
 // A watch whose client takes all it is written does not lag because of others' keys: what its window had no room for it reads again.
 func TestAWatchOfAQuietKeyOnABusyShardNeitherLagsNorMissesAnything(t *testing.T) {
 	x := newSiteDisk().caching(t, setting{ringBatches: 8, ringBytes: 1 << 20, change: func(o *Options) { o.Delivery.CapacityMax = 1 }})

@@ -4,7 +4,7 @@ package quicconn
 
 import (
 	"context"
-	"errors"
+	"sync/atomic"
 
 	"github.com/quic-go/quic-go"
 
@@ -23,23 +23,32 @@ func (a Acceptor) Accept(ctx context.Context) (sessionactor.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn{c}, nil
+	return newConn(c), nil
 }
 
 // StopAccepting implements sessionactor.Acceptor.
 func (a Acceptor) StopAccepting() error { return a.Listener.StopAccepting() }
 
-type conn struct{ c *quic.Conn }
+type conn struct {
+	c               *quic.Conn
+	answers, events *atomic.Int64 // see unsent.shared; they refer to nothing of the connection, see remains
+	streams         *atomic.Int64 // event streams that the transport has; likewise
+	most            int64         // connStreams
+}
 
-func (c conn) AcceptStream(ctx context.Context) (sessionactor.Stream, error) {
+func newConn(c *quic.Conn) *conn {
+	return &conn{c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams}
+}
+
+func (c *conn) AcceptStream(ctx context.Context) (sessionactor.Stream, error) {
 	s, err := c.c.AcceptStream(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return stream{s}, nil
+	return &stream{s, unsent{shared: c.answers}}, nil
 }
 
-func (c conn) AcceptReceiveStream(ctx context.Context) (sessionactor.ReceiveStream, error) {
+func (c *conn) AcceptReceiveStream(ctx context.Context) (sessionactor.ReceiveStream, error) {
 	s, err := c.c.AcceptUniStream(ctx)
 	if err != nil {
 		return nil, err
@@ -47,19 +56,24 @@ func (c conn) AcceptReceiveStream(ctx context.Context) (sessionactor.ReceiveStre
 	return receiveStream{s}, nil
 }
 
-func (c conn) OpenSendStream(ctx context.Context) (sessionactor.SendStream, error) {
+func (c *conn) OpenSendStream(ctx context.Context) (sessionactor.SendStream, error) {
+	if !c.opening() {
+		return nil, sessionactor.ErrStreamsKept
+	}
 	s, err := c.c.OpenUniStreamSync(ctx)
 	if err != nil {
+		c.streams.Add(-1)
 		return nil, err
 	}
-	return sendStream{s}, nil
+	c.opened(s)
+	return &sendStream{s, unsent{shared: c.events}}, nil
 }
 
-func (c conn) Close(code sessionactor.CloseCode) { transport.Close(c.c, closeCodes[code]) }
+func (c *conn) Close(code sessionactor.CloseCode) { transport.Close(c.c, closeCodes[code]) }
 
-func (c conn) Context() context.Context { return c.c.Context() }
+func (c *conn) Context() context.Context { return c.c.Context() }
 
-func (c conn) RemoteAddr() string { return c.c.RemoteAddr().String() }
+func (c *conn) RemoteAddr() string { return c.c.RemoteAddr().String() }
 
 var closeCodes = [...]quic.ApplicationErrorCode{
 	sessionactor.CloseShutdown:       transport.CloseShutdown,
@@ -71,24 +85,66 @@ var closeCodes = [...]quic.ApplicationErrorCode{
 	sessionactor.CloseRepeatedFailure: transport.CloseInternal,
 }
 
-type stream struct{ *quic.Stream }
+type stream struct {
+	*quic.Stream
+	unsent unsent
+}
 
-func (s stream) CancelRead()                { s.Stream.CancelRead(0) }
-func (s stream) CancelWrite()               { s.Stream.CancelWrite(0) }
-func (s stream) TryWriteAll(p []byte) error { return blocked(s.Stream.TryWriteAll(p)) }
+func (s *stream) CancelRead() { s.Stream.CancelRead(0) }
+
+func (s *stream) Write(p []byte) (int, error) {
+	n, err := s.Stream.Write(p)
+	s.unsent.wrote(n, err)
+	return n, err
+}
+
+func (s *stream) TryWriteAll(p []byte) error {
+	if !s.unsent.take(len(p)) {
+		return sessionactor.ErrUnsent
+	}
+	return s.unsent.tried(len(p), s.Stream.TryWriteAll(p))
+}
+
+func (s *stream) Close() error {
+	err := s.Stream.Close()
+	finished(s.Stream.Context(), &s.unsent, s.Stream)
+	return err
+}
+
+func (s *stream) CancelWrite() {
+	s.Stream.CancelWrite(0)
+	s.unsent.gone()
+}
 
 type receiveStream struct{ *quic.ReceiveStream }
 
 func (s receiveStream) CancelRead() { s.ReceiveStream.CancelRead(0) }
 
-type sendStream struct{ *quic.SendStream }
+type sendStream struct {
+	*quic.SendStream
+	unsent unsent
+}
 
-func (s sendStream) CancelWrite()               { s.SendStream.CancelWrite(0) }
-func (s sendStream) TryWriteAll(p []byte) error { return blocked(s.SendStream.TryWriteAll(p)) }
+func (s *sendStream) Write(p []byte) (int, error) {
+	n, err := s.SendStream.Write(p)
+	s.unsent.wrote(n, err)
+	return n, err
+}
 
-func blocked(err error) error {
-	if errors.Is(err, quic.ErrWouldBlock) {
-		return sessionactor.ErrWouldBlock
+func (s *sendStream) TryWriteAll(p []byte) error {
+	if !s.unsent.take(len(p)) {
+		return sessionactor.ErrUnsent
 	}
+	return s.unsent.tried(len(p), s.SendStream.TryWriteAll(p))
+}
+
+func (s *sendStream) Close() error {
+	err := s.SendStream.Close()
+	finished(s.SendStream.Context(), &s.unsent, s.SendStream)
 	return err
+}
+
+func (s *sendStream) CancelWrite() {
+	s.SendStream.CancelWrite(0)
+	s.unsent.gone()
 }

@@ -1,0 +1,137 @@
+package quicconn
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/felixd/felixd/sessionactor"
+)
+
+// QUIC takes whatever the windows of a client allow, and a window is nothing but the client's word. What is tried is taken at once and kept until
+// it has a place in a packet, which takes acknowledgements: a client that grants much and acknowledges nothing would have all it asks for kept,
+// in no budget of the node. A Write is not like that. It waits until what was taken before it, and all of itself but packetBytes, is in packets, of
+// which congestion control allows few. So what was tried is counted, and beyond a bound somebody has to wait in a Write.
+const (
+	// streamUnsent bounds what of one stream was tried since a Write, in bytes: four of the largest writes of a watch, or two pieces of a page
+	// that was put aside. A client that reads notices nothing: after each so many bytes one write waits for a few packets.
+	streamUnsent = 256 << 10
+	// connUnsent bounds the same for the answers on a connection together, and once more for its event streams, so that thousands of watches
+	// that stand still cost no answer a goroutine: sixteen streams with all that one may have, and less than the packets hold that a
+	// connection may have unacknowledged, 14 MB. While it is used up each stream may still have a packet's worth. The transport's buffers grow by
+	// doubling, so that they may take twice as much.
+	connUnsent = 4 << 20
+	// packetBytes is what of a stream may wait in the transport in any case: quic-go copies the last so many bytes of a Write and returns.
+	packetBytes = 1452
+	// connStreams bounds the event streams of one connection that the transport has, about 3 KB each: those that are open, of which a connection
+	// may have a quarter of that (wire.MaxSubscriptionsPerConnTotal), and those whose end the client has not acknowledged. A client that ends subscriptions as
+	// fast as it begins them meets it only if nothing is collected for several minutes.
+	connStreams = 1 << 16
+)
+
+// unsent counts what of one stream may wait in the transport: never less than there is. Safe for concurrent use, though only one may write.
+type unsent struct {
+	shared *atomic.Int64 // of all streams of a kind of a connection: what is over packetBytes in each
+
+	mu    sync.Mutex
+	bytes int
+}
+
+// weight is what a stream counts for among those of its connection.
+func weight(bytes int) int64 { return int64(max(0, bytes-packetBytes)) }
+
+// take counts n bytes that are about to be tried. It reports false, and counts nothing, if that are too many.
+func (u *unsent) take(n int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.bytes+n > streamUnsent {
+		return false
+	}
+	if more := weight(u.bytes+n) - weight(u.bytes); more > 0 && u.shared.Add(more) > connUnsent {
+		u.shared.Add(-more)
+		return false
+	}
+	u.bytes += n
+	return true
+}
+
+// tried is told what became of n bytes that were taken.
+func (u *unsent) tried(n int, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, quic.ErrWouldBlock):
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.set(max(0, u.bytes-n)) // it was let go of if the stream was broken off meanwhile
+		return sessionactor.ErrWouldBlock
+	}
+	u.gone()
+	return err
+}
+
+// gone says that the stream was broken off, or the connection is gone, and with it what was kept.
+func (u *unsent) gone() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.set(0)
+}
+
+// set is under the lock.
+func (u *unsent) set(bytes int) {
+	if change := weight(bytes) - weight(u.bytes); change != 0 {
+		u.shared.Add(change)
+	}
+	u.bytes = bytes
+}
+
+// wrote is told what became of a Write: all before it is in packets, or the stream is gone.
+func (u *unsent) wrote(n int, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch {
+	case err != nil:
+		u.set(0)
+	case n > 0: // an empty one waits for nothing
+		u.set(min(u.bytes+n, packetBytes))
+	}
+}
+
+// remains is what a stream that was finished still counts for. It must not lead to the stream, or to its connection, which may still have it when
+// it ends itself: neither would ever be let go of.
+type remains struct {
+	shared *atomic.Int64
+	weight int64
+}
+
+// finished is told that the stream takes no more, and in the cause of its context how that came. What it has left is sent in time, and nobody
+// is told when: it counts for as long as the transport has the stream, which is until its end was acknowledged.
+func finished[S any](ctx context.Context, u *unsent, stream *S) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	inOrder := errors.Is(context.Cause(ctx), quic.ErrStreamClosed) // else it was stopped, or the connection is gone
+	if w := weight(u.bytes); w > 0 && inOrder {
+		runtime.AddCleanup(stream, func(r remains) { r.shared.Add(-r.weight) }, remains{u.shared, w})
+		u.bytes = 0
+		return
+	}
+	u.set(0)
+}
+
+// opening counts one more event stream; false if those of the connection are too many.
+func (c *conn) opening() bool {
+	if c.streams.Add(1) > c.most {
+		c.streams.Add(-1)
+		return false
+	}
+	return true
+}
+
+// opened has a stream count until the transport has it no more.
+func (c *conn) opened(s *quic.SendStream) {
+	runtime.AddCleanup(s, func(streams *atomic.Int64) { streams.Add(-1) }, c.streams)
+}
