@@ -57,30 +57,20 @@ const (
 // errAside has whoever writes a page let go of it: its next piece is noted, and waits for the client.
 var errAside = errors.New("the page is put aside until its client takes more")
 
-// pieces is how a feed writes a large page that it may not keep: as much as the client takes at once, and of the rest one piece, for which it
-// waits without the page. Then the page is made again, and what was written of it passed over. The bytes of a page are the same each time.
+// pieces is how a feed writes a large page that it may not keep.
 type pieces struct {
-	on     bool
-	kept   bool   // there is room for the page by now: the rest of it is written at once
-	wrote  int    // bytes of the page that the client was given
-	at     int    // where in the page the attempt under way is
-	piece  []byte // that waits; its own memory
-	counts int    // see once
-	count  int
+	sessioncore.Pieces
+	on    bool
+	kept  bool   // there is room for the page by now: the rest of it is written at once
+	piece []byte // that waits; its own memory
 }
 
-// again begins the next attempt.
-func (p *pieces) again() { p.at, p.count = 0, 0 }
-
-// put is feed.put in pieces.
+// putPieces is put of a page in pieces.
 func (f *feed) putPieces(p []byte) error {
 	x := &f.pieces
-	if passed := min(len(p), x.wrote-x.at); passed > 0 {
-		x.at += passed
-		p = p[passed:]
-	}
+	p = x.Rest(p)
 	if x.kept && len(p) > 0 {
-		x.at, x.wrote = x.at+len(p), x.wrote+len(p)
+		x.Gave(len(p))
 		return f.send(p)
 	}
 	for len(p) > 0 {
@@ -97,7 +87,8 @@ func (f *feed) putPieces(p []byte) error {
 			return err
 		}
 		f.tried = true
-		x.at, x.wrote, p = x.at+n, x.wrote+n, p[n:]
+		x.Gave(n)
+		p = p[n:]
 	}
 	return nil
 }
@@ -107,7 +98,7 @@ func (f *feed) takePiece() error {
 	x := &f.pieces
 	began, t := f.session.opts.Timings.Now(), &f.time
 	n, err := f.stream.Write(x.piece)
-	x.wrote += n
+	x.Took(n)
 	if t.on {
 		t.transport += f.session.opts.Timings.Since(began)
 	}
@@ -119,14 +110,7 @@ func (f *feed) takePiece() error {
 }
 
 // once reports whether what follows was not done by an earlier attempt at the page: for what is counted.
-func (f *feed) once() bool {
-	x := &f.pieces
-	if x.count++; x.count <= x.counts {
-		return false
-	}
-	x.counts = x.count
-	return true
-}
+func (f *feed) once() bool { return f.pieces.Once() }
 
 // keep reports whether a page of so many bytes may be kept, until letGo.
 func (f *feed) keep(hand int) bool { return f.session.opts.Large.take(&f.session.large, hand) }
@@ -149,7 +133,7 @@ func (f *feed) passOn(ctx context.Context, page storage.Page) error {
 	f.pieces = pieces{on: true}
 	defer func() { f.pieces = pieces{} }()
 	for {
-		f.pieces.again()
+		f.pieces.Again()
 		err := f.source.page(page)
 		if !errors.Is(err, errAside) {
 			return err

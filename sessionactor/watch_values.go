@@ -161,10 +161,10 @@ func (w *watch) longValue(ctx context.Context, buf []byte, e *keyed.Entry) (out 
 	}
 	w.session.opts.Metrics.WatchRetained.Inc()
 	for {
-		w.pieces.again()
+		w.pieces.Again()
 		value, err := w.value(ctx, e)
 		if err != nil {
-			if w.pieces.wrote > 0 {
+			if w.pieces.Begun() {
 				return buf, false, &insideError{w.breakOff(ctx, err)}
 			}
 			return buf, false, err
