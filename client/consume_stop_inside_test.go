@@ -96,6 +96,7 @@ func TestStopFromOnErrorOfASettlementEndsWithItsContextAndTheConsumerInOrder(t *
 	go func() { <-k.polling.Done(); close(stopping) }()
 	in.consumer <- k
 	wantIs(t, await(t, "end of the stop", in.stopped), context.DeadlineExceeded)
+	until(t, "the end of the handlers", func() bool { return k.Stats().Running == 0 }) // theirs may have been given back
 	in.wantEnd(t, k, b)
 	if s := k.Stats(); s.Refused != 1 || s.Acked+s.GivenBack != 2 {
 		t.Errorf("%+v", s)
