@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -10,16 +11,17 @@ type delivery struct {
 	shard *consumedShard
 	m     Message
 
-	place     int // in Consumer.all
-	state     deliveryState
-	end       settleKind // with settling
-	claim     uint32     // how often it was handed to us: an answer may be about one that does not stand any more
-	attempts  uint32     // the delivery that stands, which may be later than the one the handler was given; a broker may count anew
-	until     time.Time  // the claim stands up to here, as far as is known
-	extendAt  time.Time
-	extending bool
-	gone      error                   // the broker said that the claim is gone
-	cancel    context.CancelCauseFunc // of the handler, while working
+	place      int // in Consumer.all
+	state      deliveryState
+	end        settleKind // with settling
+	claim      uint32     // how often it was handed to us: an answer may be about one that does not stand any more
+	attempts   uint32     // the delivery that stands, which may be later than the one the handler was given; a broker may count anew
+	until      time.Time  // the claim stands up to here, as far as is known
+	extendAt   time.Time
+	extending  bool
+	gone       error                   // why the claim is gone: the broker said so, or it is superseded
+	superseded bool                    // another record is at the offset by now
+	cancel     context.CancelCauseFunc // of the handler, while working
 }
 
 type deliveryState uint8
@@ -116,7 +118,11 @@ func (s *consumedShard) arrived(n int, messages []Message, now time.Time) {
 		if _, done := s.finished[m.Offset]; done {
 			continue
 		}
-		if d := s.held[m.Offset]; d != nil && d.goesOn() {
+		switch d := s.held[m.Offset]; {
+		case d == nil:
+		case d.otherThan(m):
+			d.supersede()
+		case d.goesOn():
 			d.claimed(m.Attempts, now)
 			continue
 		}
@@ -131,6 +137,30 @@ func (s *consumedShard) arrived(n int, messages []Message, now time.Time) {
 // delivery. It does not where the old one was given back, or the handler was told that it is gone.
 func (d *delivery) goesOn() bool {
 	return d.gone == nil && !(d.state == settling && (d.end == nackIt || d.end == giveBackIt))
+}
+
+// otherThan reports whether what is handed to us at the offset of a record in hand is another record: that of a stream that was deleted and made
+// again, or one in the place of a record that a power cut took. The payload in hand may have been changed by its handler, but for its length.
+func (d *delivery) otherThan(m Message) bool {
+	return len(d.m.Payload) != len(m.Payload) || !d.m.Timestamp.IsZero() && !m.Timestamp.IsZero() && !d.m.Timestamp.Equal(m.Timestamp)
+}
+
+// errSuperseded is why nothing is said to the broker about a record that is not there any more.
+var errSuperseded = errors.New("another record is at its offset: the stream was made again, or lost it")
+
+// supersede ends a record in hand whose offset is another record's by now: whatever comes of it is not that one's outcome. The lock is held.
+func (d *delivery) supersede() {
+	d.superseded = true
+	d.gone = staleClaim(d.shard.target.Shard, d.m.Offset, d.attempts, errSuperseded)
+	if d.state == working {
+		d.cancel(d.gone)
+	}
+}
+
+// forget takes a superseded record out of hand when nothing is done with it any more. The lock is held.
+func (d *delivery) forget() {
+	d.shard.consumer.stats.Stale++
+	d.drop()
 }
 
 // take puts a record in hand. The lock is held.

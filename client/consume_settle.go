@@ -103,9 +103,14 @@ func (s *consumedShard) fill(batch []*settlement) []*settlement {
 	return kept
 }
 
-// idle says that an extension is not needed any more: the record was settled, or is another claim by now. The lock is held.
+// idle says that an extension is not needed any more: the record was settled, or is another claim by now; and of any request that another record is
+// in the place of its own, which is out of hand then. The lock is held.
 func (one *settlement) idle() bool {
 	d := one.d
+	if d.superseded && one.kind != extendIt {
+		d.forget()
+		return true
+	}
 	if one.kind != extendIt || d.state != settling && d.claim == one.claim {
 		return false
 	}

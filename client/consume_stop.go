@@ -79,7 +79,7 @@ func (k *Consumer) hasEnded() bool {
 // beginStop lets the consumer end, on a goroutine of its own: whoever wants that may be one for whom it waits.
 func (k *Consumer) beginStop(ctx context.Context) {
 	k.stopped.Do(func() {
-		k.refuseMore() // whoever stops from a handler may rely on it: the record that it gives back is not claimed again
+		k.refuseMore() // whoever stops from a handler may rely on it: no poll begins that may claim the record that it gives back
 		end := func() {
 			k.result = k.shutDown(ctx)
 			close(k.done)
@@ -112,7 +112,7 @@ func (k *Consumer) shutDown(ctx context.Context) error {
 	}
 	k.endSettling()
 	k.work.Wait()
-	k.until(k.allReported, nil, time.Time{})
+	k.awaitReports()
 	if settled || k.inHand() == 0 {
 		return nil
 	}
@@ -192,8 +192,19 @@ func (k *Consumer) wasHeldUp() bool {
 // told reports whether nobody who polls or settles is in a call of OnError. The lock is held.
 func (k *Consumer) told() bool { return k.telling == 0 }
 
-// allReported reports whether OnError has returned from all that handlers came to. The lock is held.
-func (k *Consumer) allReported() bool { return k.reporting == 0 }
+// awaitReports waits until OnError has returned from all that handlers came to, also when the client closes meanwhile.
+func (k *Consumer) awaitReports() {
+	for {
+		k.mu.Lock()
+		over := k.reporting == 0
+		freed := k.freed.wait()
+		k.mu.Unlock()
+		if over {
+			return
+		}
+		<-freed
+	}
+}
 
 // until waits for something that is looked at under the lock whenever freed is rung; false when the time is up before, which it never
 // is with a zero end, or when over is done or the client closes: nothing can be settled then.

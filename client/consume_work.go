@@ -72,11 +72,16 @@ func (k *Consumer) handle(ctx context.Context, d *delivery) {
 
 // handled settles a record by what its handler came to.
 func (k *Consumer) handled(d *delivery, err error) {
-	m := d.m
-	var delay time.Duration
+	delay := longestRetryDelay // if RetryDelay ends the goroutine
+	defer func() { k.conclude(d, err, delay) }()
 	if err != nil {
-		delay = k.delayOf(m, err)
+		delay = k.delayOf(d.m, err)
 	}
+}
+
+// conclude is handled when it is known after which pause the record may come again.
+func (k *Consumer) conclude(d *delivery, err error, delay time.Duration) {
+	m := d.m
 	k.mu.Lock()
 	d.cancel(nil)
 	k.running--
@@ -86,6 +91,8 @@ func (k *Consumer) handled(d *delivery, err error) {
 	}
 	switch {
 	case d.state != working: // Stop gave it back meanwhile
+	case d.superseded:
+		d.forget()
 	case err == nil:
 		d.settle(ackIt, 0)
 	case errors.Is(err, ErrDeadLetter):

@@ -87,7 +87,7 @@ type ConsumerStats struct {
 
 	Failed   uint64 // handlers that returned an error or panicked
 	Panics   uint64 // of those, panics
-	Stale    uint64 // settlements and extensions refused because the claim was gone
+	Stale    uint64 // settlements and extensions refused because the claim was gone, or not sent because another record is at the offset
 	Refused  uint64 // settlements and extensions refused for good, for another reason
 	Lapsed   uint64 // records dropped before a handler began, because their claim was gone
 	Extended uint64 // claims prolonged
@@ -134,8 +134,8 @@ func (k *Consumer) fail(err error) {
 	if !first {
 		return
 	}
+	defer k.beginStop(context.Background()) // also when OnError ends the goroutine
 	k.tell(nil, err)
-	k.beginStop(context.Background())
 }
 
 // tell is report for those who poll and settle: a stop has to know that they are held up.
@@ -143,11 +143,13 @@ func (k *Consumer) tell(m *Message, err error) {
 	k.mu.Lock()
 	k.telling++
 	k.mu.Unlock()
+	defer func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.telling--
+		k.freed.ring()
+	}()
 	k.report(m, err)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.telling--
-	k.freed.ring()
 }
 
 // report tells of an error.

@@ -75,7 +75,7 @@ func (f *feed) open(ctx context.Context) error {
 // noStream is what a client is told that cannot be given an event stream.
 func noStream(err error) wire.Refusal {
 	if errors.Is(err, ErrStreamsKept) {
-		return wire.Refuse(wire.CodeLimitExceeded, ErrStreamsKept.Error()+"; acknowledge it, or use another connection")
+		return wire.Refuse(wire.CodeLimitExceeded, ErrStreamsKept.Error()+"; acknowledge it, or use another connection").WithRetry(wire.RetryRetry)
 	}
 	return wire.Refuse(wire.CodeLimitExceeded, "the client allows no further unidirectional stream; end a subscription or use another connection")
 }

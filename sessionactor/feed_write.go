@@ -3,6 +3,7 @@ package sessionactor
 import (
 	"errors"
 	"sync"
+	"time"
 )
 
 // writeBuffers are shared by all subscriptions: only one that has something to write holds one.
@@ -50,9 +51,23 @@ func (f *feed) transmit(b []byte) error {
 		}
 		f.refused(err)
 	}
-	_, err := f.stream.Write(b)
+	_, err := f.await(b)
 	f.tried = false // it waits for what was taken before
 	return err
+}
+
+// slowWrite is how long a write may wait of a client that is not slow.
+const slowWrite = 5 * time.Second
+
+// await writes, and waits until the client takes it. Whatever it was that kept it from being tried: a client for which it waits long is slow.
+func (f *feed) await(b []byte) (int, error) {
+	if !f.eager {
+		return f.stream.Write(b)
+	}
+	began := f.session.opts.Clock.Now()
+	n, err := f.stream.Write(b)
+	f.slow = f.slow || f.session.opts.Clock.Now().Sub(began) > slowWrite
+	return n, err
 }
 
 // refused is told of a write that was tried in vain. That a client is slow is said by its window; that what was taken before has not been sent

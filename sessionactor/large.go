@@ -97,7 +97,7 @@ func (f *feed) putPieces(p []byte) error {
 func (f *feed) takePiece() error {
 	x := &f.pieces
 	began, t := f.session.opts.Timings.Now(), &f.time
-	n, err := f.stream.Write(x.piece)
+	n, err := f.await(x.piece)
 	x.Took(n)
 	if t.on {
 		t.transport += f.session.opts.Timings.Since(began)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor/reading"
@@ -79,7 +80,7 @@ func TestAWatchIsNotSlowBecauseWhatItTriedHasNotBeenSent(t *testing.T) {
 		"only one piece of a large page":      {first: long, window: pieceBytes + 128},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax = 4; keepsNoPage(o) }})
+			x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax, o.Clock = 4, manual(); keepsNoPage(o) }})
 			conn := x.connect(func(m *memConn) { m.window, m.unsent = c.window, c.unsent })
 			w := dial(t, conn, today()).watch(conn, watchOf("users", ofPrefix("k")))
 			l := dial(t, x.connect(), today())
@@ -97,6 +98,38 @@ func TestAWatchIsNotSlowBecauseWhatItTriedHasNotBeenSent(t *testing.T) {
 				t.Error("it was counted as lagging")
 			}
 		})
+	}
+}
+
+// A client that reads nothing is slow, also when the bound on what its connection has unsent is used up so that no try ever meets its window.
+func TestAWatchWhoseClientReadsNothingLagsAlsoWhenNothingIsTakenBeforeItWasSent(t *testing.T) {
+	const n = 60
+	clock, d := manual(), newSiteDisk()
+	x := d.caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax = 4; o.Clock = clock }})
+	conn := x.connect(func(m *memConn) { m.window, m.unsent = 128, true })
+	w := dial(t, conn, today()).watch(conn, watchOf("users", ofPrefix("k")))
+	l := dial(t, x.connect(), today())
+	l.put("users", "k", strings.Repeat("v", 200))
+	eventually(t, "it stands in its first change", w.h.stands)
+	for i := range n {
+		l.put("users", fmt.Sprint("k", i+1), "v")
+	}
+	clock.Advance(time.Minute)
+	for {
+		f := w.next()
+		if e, is := f.message.(*wire.CacheEvent); is {
+			if e.Offset == n {
+				t.Fatal("it was given all that it had missed")
+			}
+			continue
+		}
+		if _, is := f.message.(*wire.CacheWatchLagged); !is {
+			t.Fatalf("%s", f.payload)
+		}
+		break
+	}
+	if got := x.metric("felix_cache_watches_lagged_total"); got != 1 {
+		t.Errorf("%v are counted as lagging", got)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -73,8 +74,12 @@ func isRefusal(err error) bool {
 
 // isUnreachable reports whether nobody answered, or stopped to.
 func isUnreachable(err error) bool {
+	var file *fs.PathError // an error of the system, like one of the network, and nobody was to be reached
 	var network net.Error
 	var request *url.Error
+	if errors.As(err, &file) {
+		return false
+	}
 	return errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrConnectionLost) ||
 		errors.As(err, &request) || errors.As(err, &network)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,10 +132,12 @@ func (w *worker) runCommand(ctx context.Context, m client.Message) error {
 		late.Stop()
 		killGroup(cmd) // what did not heed, and does not keep the output open
 	}
-	if errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
-		err = nil // it has exited with 0
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has exited with 0 by itself, whatever befell ctx since
 	}
-	return errors.Join(err, out.flush(), errs.flush())
+	_, _ = out.flush(), errs.flush() // they note what fails
+	// A command whose output is not taken may have ended for that, whatever it ended with.
+	return cmp.Or(out.failed, errs.failed, err)
 }
 
 // facts is what a command finds in its environment.

@@ -14,6 +14,7 @@ type lines struct {
 	to     io.Writer
 	before string // written before each piece
 	rest   []byte
+	failed error // the first of a write, after which a command may end for want of a reader
 }
 
 // Write implements io.Writer.
@@ -52,6 +53,15 @@ func (l *lines) pass(text []byte) error {
 	if l.before != "" {
 		text = append([]byte(l.before), text...)
 	}
-	_, err := l.to.Write(text)
-	return err
+	if _, err := l.to.Write(text); err != nil {
+		l.failed = &printError{err}
+	}
+	return l.failed
 }
+
+// printError is that what commands print cannot be passed on.
+type printError struct{ err error }
+
+func (e *printError) Error() string { return e.err.Error() }
+
+func (e *printError) Unwrap() error { return e.err }

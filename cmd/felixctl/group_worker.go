@@ -163,7 +163,7 @@ func (w *worker) handle(ctx context.Context, m client.Message) error {
 	case succeeded:
 		return nil
 	case unrunnable:
-		w.fail(fmt.Errorf("the command cannot be run: %w: look at --exec; the record was given back", e.err))
+		w.fail(whyNotRun(e.err))
 		return client.RetryAfter(0, e)
 	case interrupted:
 		return client.RetryAfter(0, e)
@@ -171,6 +171,15 @@ func (w *worker) handle(ctx context.Context, m client.Message) error {
 		return client.DeadLetter(e)
 	}
 	return e
+}
+
+// whyNotRun says why commands cannot be run any more.
+func whyNotRun(err error) error {
+	var unprinted *printError
+	if errors.As(err, &unprinted) {
+		return fmt.Errorf("what commands print cannot be passed on: %w; the record was given back", unprinted)
+	}
+	return fmt.Errorf("the command cannot be run: %w: look at --exec; the record was given back", err)
 }
 
 // stopIfOver lets the consumer stop before the record of a handler is given back, so that it is not claimed here again, and again, until it

@@ -19,7 +19,14 @@ import (
 	"github.com/felixd/felixd/internal/effort"
 )
 
+// mainArgs is the environment variable of the arguments with which a process that a test starts is felixctl itself.
+const mainArgs = "FELIXCTL_TEST_MAIN"
+
 func TestMain(m *testing.M) {
+	if args := os.Getenv(mainArgs); args != "" {
+		os.Args = append(os.Args[:1], filepath.SplitList(args)...)
+		main()
+	}
 	goleak.VerifyTestMain(effort.Settled(m), goleak.Cleanup(func(code int) {
 		if felixdFolder != "" {
 			_ = os.RemoveAll(felixdFolder)

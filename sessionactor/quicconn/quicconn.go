@@ -34,10 +34,11 @@ type conn struct {
 	answers, events *atomic.Int64 // see unsent.shared; they refer to nothing of the connection, see remains
 	streams         *atomic.Int64 // event streams that the transport has; likewise
 	most            int64         // connStreams
+	freed           chan struct{} // one of streams is not there any more
 }
 
 func newConn(c *quic.Conn) *conn {
-	return &conn{c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams}
+	return &conn{c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams, freed: make(chan struct{}, 1)}
 }
 
 func (c *conn) AcceptStream(ctx context.Context) (sessionactor.Stream, error) {
@@ -57,12 +58,12 @@ func (c *conn) AcceptReceiveStream(ctx context.Context) (sessionactor.ReceiveStr
 }
 
 func (c *conn) OpenSendStream(ctx context.Context) (sessionactor.SendStream, error) {
-	if !c.opening() {
+	if !c.opening(ctx) {
 		return nil, sessionactor.ErrStreamsKept
 	}
 	s, err := c.c.OpenUniStreamSync(ctx)
 	if err != nil {
-		c.streams.Add(-1)
+		kept{c.streams, c.freed}.gone()
 		return nil, err
 	}
 	c.opened(s)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/quic-go/quic-go"
 
@@ -28,8 +29,7 @@ const (
 	// packetBytes is what of a stream may wait in the transport in any case: quic-go copies the last so many bytes of a Write and returns.
 	packetBytes = 1452
 	// connStreams bounds the event streams of one connection that the transport has, about 3 KB each: those that are open, of which a connection
-	// may have a quarter of that (wire.MaxSubscriptionsPerConnTotal), and those whose end the client has not acknowledged. A client that ends subscriptions as
-	// fast as it begins them meets it only if nothing is collected for several minutes.
+	// may have a quarter of that (wire.MaxSubscriptionsPerConnTotal), and those whose end the client has not acknowledged.
 	connStreams = 1 << 16
 )
 
@@ -122,16 +122,78 @@ func finished[S any](ctx context.Context, u *unsent, stream *S) {
 	u.set(0)
 }
 
-// opening counts one more event stream; false if those of the connection are too many.
-func (c *conn) opening() bool {
-	if c.streams.Add(1) > c.most {
+// opening counts one more event stream. When those of the connection are too many, it waits for those that have ended and are not collected yet: a
+// node with much in its memory collects seldom, and a client cannot help it. False when ctx is over before there is room.
+func (c *conn) opening(ctx context.Context) bool {
+	k := kept{c.streams, c.freed}
+	for c.streams.Add(1) > c.most {
 		c.streams.Add(-1)
-		return false
+		look := time.NewTimer(collecting.begin()) // more may have been acknowledged by then
+		select {
+		case <-c.freed:
+		case <-look.C:
+		case <-ctx.Done():
+			look.Stop()
+			return false
+		}
+		look.Stop()
+	}
+	if c.streams.Load() < c.most { // for who waits too
+		k.room()
 	}
 	return true
 }
 
 // opened has a stream count until the transport has it no more.
-func (c *conn) opened(s *quic.SendStream) {
-	runtime.AddCleanup(s, func(streams *atomic.Int64) { streams.Add(-1) }, c.streams)
+func (c *conn) opened(s *quic.SendStream) { runtime.AddCleanup(s, kept.gone, kept{c.streams, c.freed}) }
+
+// kept is what an event stream counts in. Like remains it must not lead to the stream or its connection.
+type kept struct {
+	streams *atomic.Int64
+	freed   chan struct{}
+}
+
+// gone says that one of the streams is there no more.
+func (k kept) gone() {
+	k.streams.Add(-1)
+	k.room()
+}
+
+// room wakes one who waits for it.
+func (k kept) room() {
+	select {
+	case k.freed <- struct{}{}:
+	default:
+	}
+}
+
+// collectPause is how long after a collection the next is begun for want of room: who acknowledges nothing must not have the node collect all the
+// time. It is less than what a subscription waits for its stream.
+const collectPause = 2 * time.Second
+
+// collecting is the collection that was begun for want of room last, by any connection.
+var collecting = collection{pause: collectPause}
+
+type collection struct {
+	mu    sync.Mutex
+	pause time.Duration
+	begun time.Time
+	due   bool // one is to begin when the pause is over
+}
+
+// begin has memory collected, once the pause is over, which it returns.
+func (x *collection) begin() (pause time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.due {
+		return x.pause
+	}
+	x.due = true
+	time.AfterFunc(time.Until(x.begun.Add(x.pause)), func() {
+		x.mu.Lock()
+		x.begun, x.due = time.Now(), false
+		x.mu.Unlock()
+		runtime.GC()
+	})
+	return x.pause
 }

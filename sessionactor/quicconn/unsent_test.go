@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -57,7 +58,10 @@ type pair struct {
 	mouth  *mouth
 }
 
-func connect(t *testing.T) *pair {
+func connect(t *testing.T) *pair { t.Helper(); return connectTo(t, 1<<30) }
+
+// connectTo is connect with windows of another size.
+func connectTo(t *testing.T, window uint64) *pair {
 	t.Helper()
 	now := time.Now()
 	ca := must(transport.NewCA("test", now, nil))(t)
@@ -73,7 +77,6 @@ func connect(t *testing.T) *pair {
 	p := &pair{t: t, mouth: &mouth{PacketConn: must(net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))(t)}}
 	q := &quic.Transport{Conn: p.mouth}
 	t.Cleanup(func() { _ = q.Close(); _ = p.mouth.Close() })
-	const window = 1 << 30
 	p.client = must(q.Dial(within(t), l.Addr(), must(transport.ClientTLS(transport.ClientTLSOptions{CAPEM: ca.CertPEM, ServerName: "localhost"}))(t),
 		transport.ClientQUIC(transport.ClientOptions{
 			Windows:     transport.Windows{StreamInitial: window, StreamMax: window, ConnInitial: window, ConnMax: window},
@@ -272,7 +275,9 @@ func TestEventStreamsWhoseEndIsNotAcknowledgedAreBounded(t *testing.T) {
 	for range 3 {
 		runtime.GC()
 	}
-	if _, err := p.broker.OpenSendStream(within(t)); !errors.Is(err, sessionactor.ErrStreamsKept) {
+	short, cancelShort := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancelShort()
+	if _, err := p.broker.OpenSendStream(short); !errors.Is(err, sessionactor.ErrStreamsKept) {
 		t.Fatalf("one more than may be kept: %v", err)
 	}
 	p.mouth.shut.Store(false)
@@ -289,4 +294,35 @@ func TestEventStreamsWhoseEndIsNotAcknowledgedAreBounded(t *testing.T) {
 		t.Errorf("%v, and %d streams count", err, p.broker.streams.Load())
 	}
 	must(p.broker.OpenSendStream(within(t)))(t)
+}
+
+// Whether the memory of a node is collected is no business of a client: one that acknowledges the ends of its event streams is given others.
+func TestAClientThatAcknowledgesTheEndsOfItsEventStreamsIsGivenOthersWithoutACollection(t *testing.T) {
+	const most = 64
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as with a large heap
+	defer func(usual time.Duration) { collecting.setPause(usual) }(collecting.setPause(10 * time.Millisecond))
+	p := connect(t)
+	p.broker.most = most
+	reading := p.client.Context()
+	go func() {
+		for far, err := p.client.AcceptUniStream(reading); err == nil; far, err = p.client.AcceptUniStream(reading) {
+			_, _ = io.ReadAll(far)
+		}
+	}()
+	for i := range 4 * most {
+		s, err := p.broker.OpenSendStream(within(t))
+		if err != nil {
+			t.Fatalf("after %d: %v", i, err)
+		}
+		must(s.Write([]byte("hello")))(t)
+		must(0, s.Close())(t)
+	}
+}
+
+// setPause changes the pause and returns the one before.
+func (x *collection) setPause(p time.Duration) (before time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	before, x.pause = x.pause, p
+	return before
 }
