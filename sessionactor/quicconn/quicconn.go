@@ -12,22 +12,30 @@ import (
 	"github.com/felixd/felixd/transport"
 )
 
-// Acceptor accepts from a listener.
-type Acceptor struct{ Listener *transport.Listener }
+// Acceptor accepts from a listener. Safe for concurrent use.
+type Acceptor struct {
+	listener   *transport.Listener
+	collecting collection
+}
 
-var _ sessionactor.Acceptor = Acceptor{}
+var _ sessionactor.Acceptor = (*Acceptor)(nil)
+
+// NewAcceptor returns one that accepts from a listener, which stays the caller's to close.
+func NewAcceptor(l *transport.Listener) *Acceptor {
+	return &Acceptor{listener: l, collecting: collection{pause: collectPause}}
+}
 
 // Accept implements sessionactor.Acceptor.
-func (a Acceptor) Accept(ctx context.Context) (sessionactor.Conn, error) {
-	c, err := a.Listener.Accept(ctx)
+func (a *Acceptor) Accept(ctx context.Context) (sessionactor.Conn, error) {
+	c, err := a.listener.Accept(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newConn(c), nil
+	return a.newConn(c), nil
 }
 
 // StopAccepting implements sessionactor.Acceptor.
-func (a Acceptor) StopAccepting() error { return a.Listener.StopAccepting() }
+func (a *Acceptor) StopAccepting() error { return a.listener.StopAccepting() }
 
 type conn struct {
 	c               *quic.Conn
@@ -35,10 +43,14 @@ type conn struct {
 	streams         *atomic.Int64 // event streams that the transport has; likewise
 	most            int64         // connStreams
 	freed           chan struct{} // one of streams is not there any more
+	collecting      *collection
 }
 
-func newConn(c *quic.Conn) *conn {
-	return &conn{c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams, freed: make(chan struct{}, 1)}
+func (a *Acceptor) newConn(c *quic.Conn) *conn {
+	return &conn{
+		c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams, freed: make(chan struct{}, 1),
+		collecting: &a.collecting,
+	}
 }
 
 func (c *conn) AcceptStream(ctx context.Context) (sessionactor.Stream, error) {

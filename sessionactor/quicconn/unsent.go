@@ -128,7 +128,7 @@ func (c *conn) opening(ctx context.Context) bool {
 	k := kept{c.streams, c.freed}
 	for c.streams.Add(1) > c.most {
 		c.streams.Add(-1)
-		look := time.NewTimer(collecting.begin()) // more may have been acknowledged by then
+		look := time.NewTimer(c.collecting.begin()) // more may have been acknowledged by then
 		select {
 		case <-c.freed:
 		case <-look.C:
@@ -171,9 +171,7 @@ func (k kept) room() {
 // time. It is less than what a subscription waits for its stream.
 const collectPause = 2 * time.Second
 
-// collecting is the collection that was begun for want of room last, by any connection.
-var collecting = collection{pause: collectPause}
-
+// collection is the one that was begun for want of room last, by any connection of a listener. Safe for concurrent use.
 type collection struct {
 	mu    sync.Mutex
 	pause time.Duration

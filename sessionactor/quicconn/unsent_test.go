@@ -83,7 +83,7 @@ func connectTo(t *testing.T, window uint64) *pair {
 			IdleTimeout: patience, HandshakeTimeout: patience,
 		})))(t)
 	t.Cleanup(func() { _ = p.client.CloseWithError(0, "") })
-	p.broker = must(Acceptor{l}.Accept(within(t)))(t).(*conn)
+	p.broker = must(NewAcceptor(l).Accept(within(t)))(t).(*conn)
 	return p
 }
 
@@ -300,9 +300,8 @@ func TestEventStreamsWhoseEndIsNotAcknowledgedAreBounded(t *testing.T) {
 func TestAClientThatAcknowledgesTheEndsOfItsEventStreamsIsGivenOthersWithoutACollection(t *testing.T) {
 	const most = 64
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as with a large heap
-	defer func(usual time.Duration) { collecting.setPause(usual) }(collecting.setPause(10 * time.Millisecond))
 	p := connect(t)
-	p.broker.most = most
+	p.broker.most, p.broker.collecting.pause = most, 10*time.Millisecond
 	reading := p.client.Context()
 	go func() {
 		for far, err := p.client.AcceptUniStream(reading); err == nil; far, err = p.client.AcceptUniStream(reading) {
@@ -317,12 +316,4 @@ func TestAClientThatAcknowledgesTheEndsOfItsEventStreamsIsGivenOthersWithoutACol
 		must(s.Write([]byte("hello")))(t)
 		must(0, s.Close())(t)
 	}
-}
-
-// setPause changes the pause and returns the one before.
-func (x *collection) setPause(p time.Duration) (before time.Duration) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	before, x.pause = x.pause, p
-	return before
 }
