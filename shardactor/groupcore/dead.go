@@ -92,6 +92,9 @@ func (c *Core) giveUpAsked(in GiveUp) {
 	case o >= c.end:
 		c.refuse(in.Ask, wire.Refuse(wire.CodeInvalidRequest, "the offset is at or past the end of the shard; give up on what was handed out"))
 		return
+	case r == nil && c.exists && (o < c.cursor || done) && d != nil: // by one before it, whose answer may have got lost
+		c.refuse(in.Ask, wire.Refuse(wire.CodeInvalidRequest, "the record is finished already; it is listed"))
+		return
 	case r == nil && c.exists && (o < c.cursor || done):
 		c.refuse(in.Ask, wire.Refuse(wire.CodeInvalidRequest, "the record is finished already; it was not listed"))
 		return

@@ -468,3 +468,16 @@ func TestQUE12WhatRetentionTookOfPendingRecordsDoesNotComeBack(t *testing.T) {
 		}
 	}
 }
+
+// The answer to the first one may have got lost: whoever asks again is told what became of the record.
+func TestWhoGivesUpAFinishedRecordIsToldWhetherItIsListed(t *testing.T) {
+	s := newShell(small(), 2)
+	s.poll(Poll{Max: 2})
+	s.do(GiveUp{Ask: s.ask(), Offset: 0})
+	s.do(&Ack{Ask: s.ask(), Offset: 1})
+	for o, says := range []string{"the record is finished already; it is listed", "the record is finished already; it was not listed"} {
+		a := s.do(GiveUp{Ask: s.ask(), Offset: id.Offset(o)})
+		expect(t, says, refused(a.Refusal), "invalid_request fatal")
+		expect(t, "what is said", a.Refusal.Message, says)
+	}
+}
