@@ -1,8 +1,6 @@
 package protocoldoc
 
 import (
-	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/felixd/felixd/sessionactor"
@@ -26,17 +24,9 @@ func TestEachMessageOfThePageDecodesAndEncodesToTheSameText(t *testing.T) {
 
 // A message that is made up here would prove less than one that another program made.
 func TestAllButTheAnswerOfThisVersionAreVectors(t *testing.T) {
-	text, err := os.ReadFile("../../wire/testdata/vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var v struct{ JSON []struct{ Text string } }
-	if err := json.Unmarshal(text, &v); err != nil {
-		t.Fatal(err)
-	}
 	known := map[string]bool{greeting(t): true}
-	for _, m := range v.JSON {
-		known[m.Text] = true
+	for _, text := range vectorTexts(t) {
+		known[text] = true
 	}
 	for _, b := range protocol(t).of(t, "json") {
 		for i, line := range b.lines {

@@ -1,5 +1,6 @@
 // Package protocoldoc holds docs/protocol.md to the code: each frame it shows is one of the vectors and goes through package
-// wire both ways, each message it shows decodes and encodes to the same text, and each table says what the broker does.
+// wire both ways, each message it shows decodes and encodes to the same text, each table says what the broker does, and each member of each
+// message that package wire decodes has a row.
 //
 // The package has only tests.
 package protocoldoc
