@@ -17,7 +17,8 @@ type Delivery struct {
 	// before it leaves at once.
 	MaxDelay time.Duration
 	// PerIdentity bounds the subscriptions of one principal on one connection, PerConnection those of a connection; watches of caches count.
-	PerIdentity, PerConnection int
+	// PerNode bounds those of all connections.
+	PerIdentity, PerConnection, PerNode int
 }
 
 // DefaultDelivery are the bounds of wire/limits.go.
@@ -25,7 +26,7 @@ func DefaultDelivery() Delivery {
 	return Delivery{
 		Capacity: wire.SubscriberQueueCapacity, CapacityMax: wire.SubscriberQueueCapacityMax,
 		MaxEvents: wire.EventBatchMaxEvents, MaxBytes: wire.EventBatchMaxBytes, MaxDelay: wire.EventBatchMaxDelayMicros * time.Microsecond,
-		PerIdentity: wire.MaxSubscriptionsPerConn, PerConnection: wire.MaxSubscriptionsPerConnTotal,
+		PerIdentity: wire.MaxSubscriptionsPerConn, PerConnection: wire.MaxSubscriptionsPerConnTotal, PerNode: wire.NodeSubscriptions,
 	}
 }
 

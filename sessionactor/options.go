@@ -82,6 +82,8 @@ type Options struct {
 	// Large bounds what event streams keep in hand beyond 64 KiB each until their clients have taken it: records and values that were read from
 	// disk for one of them, and frames that are made for one. What finds no room is written piece by piece.
 	Large *LargePages
+	// Subscriptions counts the subscriptions and watches of all connections against Delivery.PerNode.
+	Subscriptions *storage.Budget
 	// ProducerIDs draws the ids of idempotent producers.
 	ProducerIDs *ProducerIDs
 	// Window is how many requests may be open on one stream.
@@ -134,7 +136,7 @@ func DefaultOptions() Options {
 		AuthTimeout:    wire.AuthTimeoutMillis * time.Millisecond,
 		PreauthStreams: wire.PreauthStreamsRead, PreauthStreamsMax: wire.PreauthStreamsMax,
 		Preauth:  storage.NewBudget(nodePreauthStreams),
-		Delivery: DefaultDelivery(),
+		Delivery: DefaultDelivery(), Subscriptions: storage.NewBudget(int64(DefaultDelivery().PerNode)),
 	}
 }
 

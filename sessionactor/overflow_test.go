@@ -205,6 +205,30 @@ func TestSubscriptionsAreBoundedForAPrincipalAndForTheConnection(t *testing.T) {
 	eventually(t, "alice gets it", func() bool { return subscribe("good").message.MessageType() == "subscribed" })
 }
 
+// Watches count like subscriptions, on whichever connection they are, and a place is free again once its holder has gone.
+func TestSubscriptionsAndWatchesAreBoundedForTheNode(t *testing.T) {
+	x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Subscriptions = storage.NewBudget(2) }})
+	c, other := x.connect(), x.connect()
+	l, w := dial(t, c, today()), dial(t, other, today())
+	first := l.subscribe(c, subscribeTo("orders", wire.StartLatest))
+	watch := w.watch(other, watchOf("users", ofPrefix("k")))
+	for name, ask := range map[string]func() frame{
+		"subscription": func() frame { return w.ask(subscribeTo("orders", wire.StartLatest)) },
+		"watch":        func() frame { return l.ask(watchOf("users", ofPrefix("k"))) },
+	} {
+		if f := refused(t, ask()); f.Code != wire.CodeLimitExceeded || f.Retry != wire.RetryRetry || !strings.Contains(f.Message, "the broker has as many subscriptions as it may have") {
+			t.Errorf("one %s more than the node may have: %+v", name, f)
+		}
+	}
+	first.h.CancelRead()
+	eventually(t, "the place of a subscription is free", func() bool { return x.opts.Subscriptions.Used() == 1 })
+	l.subscribe(c, subscribeTo("orders", wire.StartLatest))
+	watch.h.CancelRead()
+	eventually(t, "the place of a watch is free", func() bool { return x.opts.Subscriptions.Used() == 1 })
+	c.leave()
+	eventually(t, "the place of a connection that has gone is free", func() bool { return x.opts.Subscriptions.Used() == 0 })
+}
+
 // What publishers wait for is bounded by what a node lets through to its shards: it is full of them, and refuses what comes next, until
 // the reader goes on.
 func TestUnderBlockPublishersThatWaitAreBoundedByTheAdmission(t *testing.T) {

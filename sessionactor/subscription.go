@@ -62,7 +62,11 @@ func (a *Subscription) Receive(t *actors.Turn) {
 	switch t.Lifecycle() {
 	case actors.Started:
 		ref := actors.RefOf[SubscriptionMessage](t)
-		a.f.gauge.Inc()
+		if !a.f.enter() {
+			a.f.asked.refuse(wire.Refuse(wire.CodeLimitExceeded, "the broker has as many subscriptions as it may have; end some, or come later").WithRetry(wire.RetryRetry))
+			t.Stop()
+			return
+		}
 		ctx, cancel := context.WithCancel(a.s.ctx)
 		a.cancel = cancel
 		started := a.s.pump("subscription", func(context.Context) {
@@ -70,14 +74,14 @@ func (a *Subscription) Receive(t *actors.Turn) {
 			defer func() {
 				// When it ended before it had answered, after a panic in between for one, nobody else would settle the request.
 				a.f.asked.refuse(wire.Refuse(wire.CodeInternal, "the subscription could not be set up").WithRetry(wire.RetryRetry))
-				a.f.gauge.Dec()
+				a.f.leave()
 				_ = ref.Complete(&PumpEnded{Err: err}) // refused when the subscription was stopped first
 			}()
 			err = a.f.run(ctx)
 		})
 		if !started { // the connection is gone
 			a.f.asked.refuse(wire.Refuse(wire.CodeShardUnavailable, "the connection is closing; connect again"))
-			a.f.gauge.Dec()
+			a.f.leave()
 			t.Stop()
 		}
 	case actors.Stopping, actors.Stopped:
@@ -92,4 +96,19 @@ func (a *Subscription) Receive(t *actors.Turn) {
 			t.Stop()
 		}
 	}
+}
+
+// enter counts a subscription with those of its node; false if they are too many.
+func (f *feed) enter() bool {
+	if !f.session.opts.Subscriptions.Take(1) {
+		f.session.opts.Subscriptions.Give(1)
+		return false
+	}
+	f.gauge.Inc()
+	return true
+}
+
+func (f *feed) leave() {
+	f.gauge.Dec()
+	f.session.opts.Subscriptions.Give(1)
 }

@@ -47,6 +47,9 @@ const (
 	MaxSubscriptionsPerConn = 4096
 	// MaxSubscriptionsPerConnTotal bounds those of all principals of one connection: room for four that use theirs up.
 	MaxSubscriptionsPerConnTotal = 4 * MaxSubscriptionsPerConn
+	// NodeSubscriptions bounds those of all connections: sixteen connections with as many as one may have. An idle one costs about 18 KB, so
+	// that they are 5 GB at most.
+	NodeSubscriptions = 16 * MaxSubscriptionsPerConnTotal
 
 	// MaxNameBytes bounds tenant, namespace, stream, cache and node names on the wire, in bytes. The catalog allows
 	// 128; the wire leaves room so that a too long name is answered by the catalog in its own words.

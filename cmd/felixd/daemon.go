@@ -343,7 +343,7 @@ func advertised(addr net.Addr) []wire.Broker {
 }
 
 func (d *daemon) startClients(context.Context) error {
-	return d.node.Listen(quicconn.NewAcceptor(d.listener))
+	return d.node.Listen(quicconn.NewAcceptor(d.listener, d.config.Limits.Delivery))
 }
 
 // startAPI serves the control plane's catalog routes over TLS.

@@ -52,5 +52,5 @@ func showMemory(w io.Writer, c Config) {
 		fmt.Fprintf(w, "%d\t%s\t%s\n", b.bytes, b.what, b.variable)
 		sum += b.bytes
 	}
-	fmt.Fprintf(w, "%d\tsum, and on top of it 524288 for each connection, 65536 for each stream that is being read, and 196608 for each subscription whose client does not take what it is sent\t\n", sum)
+	fmt.Fprintf(w, "%d\tsum, and on top of it 524288 for each connection, 65536 for each stream that is being read, 18432 for each subscription and 196608 more for one whose client does not take what it is sent\t\n", sum)
 }

@@ -119,7 +119,7 @@ func (b *Broker) listen() error {
 		return err
 	}
 	b.listener = l
-	return b.node.Listen(quicconn.NewAcceptor(l))
+	return b.node.Listen(quicconn.NewAcceptor(l, node.DefaultLimits().Delivery))
 }
 
 // Client returns options that connect to the broker; everything else is at its default.

@@ -96,7 +96,7 @@ func start(t testing.TB, change ...func(*Options)) *broker {
 	source := must(transport.NewCertSource(must(cert, err)(t), key))(t)
 	b.listener = must(transport.Listen(transport.ListenOptions{Addr: "127.0.0.1:0", TLS: transport.ServerTLS(source, transport.Policy{})}))(t)
 	t.Cleanup(b.stop)
-	if err := b.node.Listen(quicconn.NewAcceptor(b.listener)); err != nil {
+	if err := b.node.Listen(quicconn.NewAcceptor(b.listener, DefaultLimits().Delivery)); err != nil {
 		t.Fatal(err)
 	}
 	b.node.Apply(route.Desired{Version: 1, Assignments: []route.Assignment{resource(route.Stream, "orders", 1), resource(route.Cache, "users", 1), resource(route.Stream, "wide", 4)}})

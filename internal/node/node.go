@@ -160,7 +160,7 @@ func (n *Node) Listen(acceptor sessionactor.Acceptor) error {
 	o.Answers = sessionactor.NewAnswers(n.opts.Limits.AnswerBytes)
 	o.QueueWait, o.IngressWait = n.opts.Limits.QueueWait, n.opts.Limits.IngressWait
 	o.Frames = actors.NewCredit(1, n.opts.Limits.PublishBytes+sessionactor.JudgedFrames)
-	o.Delivery = n.opts.Limits.Delivery
+	o.Delivery, o.Subscriptions = n.opts.Limits.Delivery, storage.NewBudget(int64(n.opts.Limits.Delivery.PerNode))
 	o.AckAtClaim, o.AckWait = n.opts.Limits.AckAtClaim, n.opts.Limits.AckWait
 	o.ReadRecords, o.NodeSnapshots = n.opts.Limits.ReadRecords, sessionactor.NewSnapshots(n.opts.Limits.WatchSnapshotBytes)
 	o.ConnBytes, o.Window, o.FrameBytes = n.opts.Limits.PublishConnBytes, n.opts.Limits.PublishWindow, uint32(n.opts.Limits.FrameBytes)
@@ -264,7 +264,7 @@ const HeldSnapshots = 4
 func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 	admission, frames, partial, preauth, answers, snapshots, large := o.Admission, o.Frames, o.Partial, o.Preauth, o.Answers, o.NodeSnapshots, o.Large
 	polls, parked := o.Polls.Limits(), o.Parked.Limits()
-	held := float64(snapshots.Limit())
+	held, subscriptions := float64(snapshots.Limit()), float64(o.Subscriptions.Limit())
 	reg.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_bytes", Help: "Bytes of requests that were let through to shards and have no outcome yet."}, func() float64 { _, b := admission.InUse(); return float64(b) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_publish_inflight_budget_bytes", Help: "Limit of felix_publish_inflight_bytes."}, func() float64 { return float64(admission.Limits().Bytes) }),
@@ -282,6 +282,7 @@ func registerBudgets(reg prometheus.Registerer, o *sessionactor.Options) {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_parked_request_budget_bytes", Help: "Limit of felix_parked_request_bytes."}, func() float64 { return float64(parked.Node) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_page_bytes", Help: "Bytes of large records that event streams have in hand until their clients have taken them."}, func() float64 { return float64(large.Used()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_large_page_budget_bytes", Help: "Limit of felix_large_page_bytes; what finds no room is written piece by piece."}, func() float64 { return float64(large.Limit()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_subscriptions_budget", Help: "Limit of felix_subscribers and felix_cache_watches together; who asks for one more is refused."}, func() float64 { return subscriptions }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_bytes", Help: "Current keys and values of caches that are held for watches until they are written."}, func() float64 { return float64(snapshots.Held()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "felix_cache_watch_snapshot_budget_bytes", Help: "Limit of felix_cache_watch_snapshot_bytes; watches beyond it are told to come later."}, func() float64 { return held }),
 	)

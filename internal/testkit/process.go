@@ -176,7 +176,7 @@ func (b *process) listen(s Setup) (caPEM string, err error) {
 	if b.listener, err = transport.Listen(o); err != nil {
 		return "", err
 	}
-	return string(ca.CertPEM), b.node.Listen(quicconn.NewAcceptor(b.listener))
+	return string(ca.CertPEM), b.node.Listen(quicconn.NewAcceptor(b.listener, node.DefaultLimits().Delivery))
 }
 
 func (b *process) stop() error {

@@ -15,14 +15,20 @@ import (
 // Acceptor accepts from a listener. Safe for concurrent use.
 type Acceptor struct {
 	listener   *transport.Listener
+	perConn    int64
+	streams    streamCount // of all connections
 	collecting collection
 }
 
 var _ sessionactor.Acceptor = (*Acceptor)(nil)
 
-// NewAcceptor returns one that accepts from a listener, which stays the caller's to close.
-func NewAcceptor(l *transport.Listener) *Acceptor {
-	return &Acceptor{listener: l, collecting: collection{pause: collectPause}}
+// NewAcceptor returns one that accepts from a listener, which stays the caller's to close. d says how many subscriptions there may be: the transport
+// keeps endedStreams times as many event streams.
+func NewAcceptor(l *transport.Listener, d sessionactor.Delivery) *Acceptor {
+	return &Acceptor{
+		listener: l, perConn: endedStreams * int64(d.PerConnection), collecting: collection{pause: collectPause},
+		streams: streamCount{used: new(atomic.Int64), most: endedStreams * int64(d.PerNode)},
+	}
 }
 
 // Accept implements sessionactor.Acceptor.
@@ -40,16 +46,15 @@ func (a *Acceptor) StopAccepting() error { return a.listener.StopAccepting() }
 type conn struct {
 	c               *quic.Conn
 	answers, events *atomic.Int64 // see unsent.shared; they refer to nothing of the connection, see remains
-	streams         *atomic.Int64 // event streams that the transport has; likewise
-	most            int64         // connStreams
+	streams, all    streamCount   // event streams that the transport has, of this connection and of all
 	freed           chan struct{} // one of streams is not there any more
 	collecting      *collection
 }
 
 func (a *Acceptor) newConn(c *quic.Conn) *conn {
 	return &conn{
-		c: c, answers: new(atomic.Int64), events: new(atomic.Int64), streams: new(atomic.Int64), most: connStreams, freed: make(chan struct{}, 1),
-		collecting: &a.collecting,
+		c: c, answers: new(atomic.Int64), events: new(atomic.Int64),
+		streams: streamCount{used: new(atomic.Int64), most: a.perConn}, all: a.streams, freed: make(chan struct{}, 1), collecting: &a.collecting,
 	}
 }
 
@@ -75,7 +80,7 @@ func (c *conn) OpenSendStream(ctx context.Context) (sessionactor.SendStream, err
 	}
 	s, err := c.c.OpenUniStreamSync(ctx)
 	if err != nil {
-		kept{c.streams, c.freed}.gone()
+		c.kept().gone()
 		return nil, err
 	}
 	c.opened(s)

@@ -28,9 +28,9 @@ const (
 	connUnsent = 4 << 20
 	// packetBytes is what of a stream may wait in the transport in any case: quic-go copies the last so many bytes of a Write and returns.
 	packetBytes = 1452
-	// connStreams bounds the event streams of one connection that the transport has, about 3 KB each: those that are open, of which a connection
-	// may have a quarter of that (wire.MaxSubscriptionsPerConnTotal), and those whose end the client has not acknowledged.
-	connStreams = 1 << 16
+	// endedStreams is how many event streams the transport may have of a connection, and of a node, for each subscription that there may be: those
+	// that are open, and those whose end the client has not acknowledged, about 3 KB each.
+	endedStreams = 4
 )
 
 // unsent counts what of one stream may wait in the transport: never less than there is. Safe for concurrent use, though only one may write.
@@ -122,12 +122,25 @@ func finished[S any](ctx context.Context, u *unsent, stream *S) {
 	u.set(0)
 }
 
-// opening counts one more event stream. When those of the connection are too many, it waits for those that have ended and are not collected yet: a
-// node with much in its memory collects seldom, and a client cannot help it. False when ctx is over before there is room.
+// streamCount counts event streams. It refers to nothing of a connection, see remains.
+type streamCount struct {
+	used *atomic.Int64
+	most int64
+}
+
+// take counts one more; false if they are too many.
+func (n streamCount) take() bool {
+	if n.used.Add(1) > n.most {
+		n.used.Add(-1)
+		return false
+	}
+	return true
+}
+
+// opening counts one more event stream. When there are too many, it waits for those that have ended and are not collected yet: a node with much in
+// its memory collects seldom, and a client cannot help it. False when ctx is over before there is room.
 func (c *conn) opening(ctx context.Context) bool {
-	k := kept{c.streams, c.freed}
-	for c.streams.Add(1) > c.most {
-		c.streams.Add(-1)
+	for !c.take() {
 		look := time.NewTimer(c.collecting.begin()) // more may have been acknowledged by then
 		select {
 		case <-c.freed:
@@ -138,24 +151,38 @@ func (c *conn) opening(ctx context.Context) bool {
 		}
 		look.Stop()
 	}
-	if c.streams.Load() < c.most { // for who waits too
-		k.room()
+	if c.streams.used.Load() < c.streams.most { // for who waits too
+		c.kept().room()
+	}
+	return true
+}
+
+func (c *conn) take() bool {
+	if !c.streams.take() {
+		return false
+	}
+	if !c.all.take() {
+		c.streams.used.Add(-1)
+		return false
 	}
 	return true
 }
 
 // opened has a stream count until the transport has it no more.
-func (c *conn) opened(s *quic.SendStream) { runtime.AddCleanup(s, kept.gone, kept{c.streams, c.freed}) }
+func (c *conn) opened(s *quic.SendStream) { runtime.AddCleanup(s, kept.gone, c.kept()) }
 
 // kept is what an event stream counts in. Like remains it must not lead to the stream or its connection.
 type kept struct {
-	streams *atomic.Int64
-	freed   chan struct{}
+	streams, all *atomic.Int64
+	freed        chan struct{}
 }
+
+func (c *conn) kept() kept { return kept{c.streams.used, c.all.used, c.freed} }
 
 // gone says that one of the streams is there no more.
 func (k kept) gone() {
 	k.streams.Add(-1)
+	k.all.Add(-1)
 	k.room()
 }
 

@@ -83,7 +83,7 @@ func connectTo(t *testing.T, window uint64) *pair {
 			IdleTimeout: patience, HandshakeTimeout: patience,
 		})))(t)
 	t.Cleanup(func() { _ = p.client.CloseWithError(0, "") })
-	p.broker = must(NewAcceptor(l).Accept(within(t)))(t).(*conn)
+	p.broker = must(NewAcceptor(l, sessionactor.DefaultDelivery()).Accept(within(t)))(t).(*conn)
 	return p
 }
 
@@ -261,7 +261,7 @@ func TestWhatWasKeptIsLetGoOfWithItsStreamAndItsConnection(t *testing.T) {
 func TestEventStreamsWhoseEndIsNotAcknowledgedAreBounded(t *testing.T) {
 	const most = 8
 	p := connect(t)
-	p.broker.most = most
+	p.broker.streams.most = most
 	p.mouth.shut.Store(true)
 	for i := range most {
 		s := must(p.broker.OpenSendStream(within(t)))(t)
@@ -287,11 +287,11 @@ func TestEventStreamsWhoseEndIsNotAcknowledgedAreBounded(t *testing.T) {
 			_, _ = io.ReadAll(far)
 		}
 	}()
-	p.eventually("those that ended count no more", func() bool { return p.broker.streams.Load() == 0 })
+	p.eventually("those that ended count no more", func() bool { return p.broker.streams.used.Load() == 0 })
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := p.broker.OpenSendStream(canceled); err != nil && !errors.Is(err, context.Canceled) || p.broker.streams.Load() > 1 {
-		t.Errorf("%v, and %d streams count", err, p.broker.streams.Load())
+	if _, err := p.broker.OpenSendStream(canceled); err != nil && !errors.Is(err, context.Canceled) || p.broker.streams.used.Load() > 1 {
+		t.Errorf("%v, and %d streams count", err, p.broker.streams.used.Load())
 	}
 	must(p.broker.OpenSendStream(within(t)))(t)
 }
@@ -301,7 +301,7 @@ func TestAClientThatAcknowledgesTheEndsOfItsEventStreamsIsGivenOthersWithoutACol
 	const most = 64
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // as with a large heap
 	p := connect(t)
-	p.broker.most, p.broker.collecting.pause = most, 10*time.Millisecond
+	p.broker.all.most, p.broker.collecting.pause = most, 10*time.Millisecond
 	reading := p.client.Context()
 	go func() {
 		for far, err := p.client.AcceptUniStream(reading); err == nil; far, err = p.client.AcceptUniStream(reading) {

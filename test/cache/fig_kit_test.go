@@ -199,7 +199,7 @@ func (m *measured) connect(change ...func(*client.Options)) *client.Client {
 		m.listener = testkit.Must(transport.Listen(transport.ListenOptions{
 			Addr: m.identity.Addr, TLS: transport.ServerTLS(source, transport.Policy{}), StatelessResetKey: transport.ResetKey(m.identity.Key),
 		}))(m.t)
-		if err := m.node.Listen(quicconn.NewAcceptor(m.listener)); err != nil {
+		if err := m.node.Listen(quicconn.NewAcceptor(m.listener, node.DefaultLimits().Delivery)); err != nil {
 			m.t.Fatal(err)
 		}
 	}

@@ -121,7 +121,7 @@ func (s *site) start(mem *vfs.Mem) *broker {
 	case <-time.After(testkit.Patience):
 		s.t.Fatal("the logs are not open")
 	}
-	if err := b.node.Listen(quicconn.NewAcceptor(b.listener)); err != nil {
+	if err := b.node.Listen(quicconn.NewAcceptor(b.listener, node.DefaultLimits().Delivery)); err != nil {
 		s.t.Fatal(err)
 	}
 	return b

@@ -167,7 +167,7 @@ func (s *site) launch(mem *vfs.Mem) *broker {
 	b.listener = testkit.Must(transport.Listen(transport.ListenOptions{
 		Addr: s.identity.Addr, TLS: transport.ServerTLS(source, transport.Policy{}), StatelessResetKey: transport.ResetKey(s.identity.Key),
 	}))(s.t)
-	if err := b.node.Listen(quicconn.NewAcceptor(b.listener)); err != nil {
+	if err := b.node.Listen(quicconn.NewAcceptor(b.listener, node.DefaultLimits().Delivery)); err != nil {
 		s.t.Fatal(err)
 	}
 	b.apply()
