@@ -43,7 +43,7 @@ func (c *Client) run(ctx context.Context, q *oneShot, at func(context.Context, f
 	}
 	frame := wire.AppendJSONFrame(nil, q.message)
 	if n := len(frame) - wire.HeaderSize; n > c.opts.MaxFrameBytes {
-		return nil, tooLarge(q.op, n, c.opts.MaxFrameBytes)
+		return nil, longRequest.error(q.op, n, c.opts.MaxFrameBytes)
 	}
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

@@ -28,7 +28,7 @@ func (k *cacheCall) encode(l *lane, id uint64, out *outbox) error {
 	if !l.control.grant.Features.Has(k.needs) {
 		return &UnsupportedError{Op: k.op.String(), Feature: k.feature}
 	}
-	return out.takeJSON(k.op.String, k.message(id), l.client.opts.MaxFrameBytes)
+	return out.takeJSON(k.op.String, k.message(id), l.client.opts.MaxFrameBytes, longRequest)
 }
 
 // settled gives back what the request held.

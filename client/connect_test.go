@@ -52,6 +52,9 @@ func TestWrongTokenFailsConnectAsUnauthenticated(t *testing.T) {
 	if failed := wantAs[*ConnectError](t, err); len(failed.Failures) != 1 || failed.Failures[0].Addr != b.Addr() {
 		t.Fatalf("failures %+v", failed.Failures)
 	}
+	if text := err.Error(); strings.Contains(text, "no broker answered") || !strings.Contains(text, "no broker takes this client") {
+		t.Errorf("a broker answered: %s", text)
+	}
 }
 
 func TestDeadAddressIsPassedOverForALivingOne(t *testing.T) {

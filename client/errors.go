@@ -19,7 +19,8 @@ var (
 	ErrUnauthenticated = errors.New("unauthenticated")
 	// ErrForbidden: the token does not allow the request.
 	ErrForbidden = errors.New("forbidden")
-	// ErrInvalidRequest: the broker found the request itself at fault.
+	// ErrInvalidRequest: the request itself is at fault. The broker says so, or this client before it sends it: then it is an
+	// *ArgumentError too.
 	ErrInvalidRequest = errors.New("invalid request")
 	// ErrUnavailable: nobody can serve the shard right now.
 	ErrUnavailable = errors.New("shard unavailable")
@@ -73,6 +74,9 @@ func (e *BrokerError) Error() string {
 func (e *BrokerError) advice() string {
 	switch e.Retry {
 	case wire.RetryRetry:
+		if e.Code == wire.CodeStaleClaim {
+			return "nothing happened" // the same settlement helps only once the record has been handed out, see repeatable
+		}
 		return "nothing happened, it may be repeated"
 	case wire.RetryAfter:
 		if e.RetryAfter > 0 {

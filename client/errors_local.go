@@ -22,7 +22,7 @@ type ConnectError struct {
 // Error lists every address with its reason.
 func (e *ConnectError) Error() string {
 	var b strings.Builder
-	b.WriteString("connect: no broker answered (")
+	b.WriteString("connect: no broker " + e.did() + " (")
 	for i, f := range e.Failures {
 		if i > 0 {
 			b.WriteString("; ")
@@ -31,6 +31,14 @@ func (e *ConnectError) Error() string {
 	}
 	b.WriteString(")")
 	return b.String()
+}
+
+// did is what no broker did.
+func (e *ConnectError) did() string {
+	if e.refused() {
+		return "takes this client"
+	}
+	return "answered"
 }
 
 // Unwrap gives the reasons of all addresses.
@@ -44,16 +52,18 @@ func (e *ConnectError) Unwrap() []error {
 
 // Is matches ErrUnreachable when no broker said a word; a refusal is an answer.
 func (e *ConnectError) Is(target error) bool {
-	if target != ErrUnreachable {
-		return false
-	}
+	return target == ErrUnreachable && !e.refused()
+}
+
+// refused reports whether a broker said no.
+func (e *ConnectError) refused() bool {
 	for _, f := range e.Failures {
 		var refused *BrokerError
 		if errors.As(f.Err, &refused) {
-			return false
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // GaveUpError says that what may be repeated was repeated as often, or as long, as the options allow. What it matches is up
@@ -167,7 +177,8 @@ func (e *ProtocolError) Error() string {
 // Unwrap gives the decoder's error.
 func (e *ProtocolError) Unwrap() error { return e.Err }
 
-// ArgumentError says that a call was wrong before anything was sent.
+// ArgumentError says that a call was wrong before anything was sent: also a value, a key or a payload that is too long for a frame. It
+// matches ErrInvalidRequest, as a broker that was asked would have refused it.
 type ArgumentError struct {
 	Op       string
 	Argument string
@@ -176,6 +187,9 @@ type ArgumentError struct {
 
 // Error names the argument and the problem.
 func (e *ArgumentError) Error() string { return fmt.Sprintf("%s: %s %s", e.Op, e.Argument, e.Problem) }
+
+// Is matches ErrInvalidRequest.
+func (e *ArgumentError) Is(target error) bool { return target == ErrInvalidRequest }
 
 // NotLeaderError says that another broker owns the shard.
 type NotLeaderError struct {

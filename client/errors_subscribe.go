@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/felixd/felixd/wire"
@@ -32,7 +33,11 @@ type SubscriptionLostError struct {
 
 // Error gives the cause and what to do.
 func (e *SubscriptionLostError) Error() string {
-	return fmt.Sprintf("%s: subscription lost: %v: subscribe again after the last event received", e.Op, e.Err)
+	advice := "subscribe again after the last event received"
+	if errors.Is(e.Err, ErrNotFound) {
+		advice = "what it read is gone, or another of its name is yet to be made"
+	}
+	return fmt.Sprintf("%s: subscription lost: %v: %s", e.Op, e.Err, advice)
 }
 
 // Unwrap gives the cause.

@@ -101,11 +101,11 @@ func (o *outbox) takeChunk(c *chunk) {
 	o.last = nil
 }
 
-// takeJSON puts a message in. It fails when the frame is longer than most bytes.
-func (o *outbox) takeJSON(op func() string, m wire.Message, most int) error {
+// takeJSON puts a message in. It fails when the frame is longer than most bytes, with the words of why.
+func (o *outbox) takeJSON(op func() string, m wire.Message, most int, why tooLong) error {
 	frame := wire.AppendJSONFrame(o.scratch[:0], m)
 	if n := len(frame) - wire.HeaderSize; n > most {
-		return tooLarge(op(), n, most)
+		return why.error(op(), n, most)
 	}
 	if o.scratch = nil; len(frame) < adoptAt { // it is copied
 		o.scratch = frame

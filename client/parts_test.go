@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/felixd/felixd/client/testbroker"
 	"github.com/felixd/felixd/transport"
 	"github.com/felixd/felixd/wire"
 )
@@ -274,6 +275,7 @@ func TestEveryErrorSaysWhatWasTriedAndMatchesItsMark(t *testing.T) {
 		brokerError("op", wire.Refuse(wire.CodeShardUnavailable, "")):                                            ErrUnavailable,
 		&ConnectError{Failures: []AddrFailure{{Addr: "op", Err: io.EOF}}}:                                        ErrUnreachable,
 		&GaveUpError{Tries: 3, Err: &UnsupportedError{Op: "op"}}:                                                 ErrUnsupported,
+		&ArgumentError{Op: "op", Argument: "value", Problem: "is too long"}:                                      ErrInvalidRequest,
 		&LimitError{Op: "op", Limit: "streams", Most: 2}:                                                         ErrLimitExceeded,
 		&FlushError{Op: "op", Failed: 2, Err: io.EOF}:                                                            io.EOF,
 		&EnvError{Variable: "op", Problem: "is wrong", Err: io.EOF}:                                              io.EOF,
@@ -282,6 +284,7 @@ func TestEveryErrorSaysWhatWasTriedAndMatchesItsMark(t *testing.T) {
 	for err, part := range map[error]string{
 		&SubscriptionLaggedError{Op: "op", ResumeFrom: 7}:                                                  "the broker's queue was full",
 		&SubscriptionLaggedError{Op: "op", ResumeFrom: 7, Local: true}:                                     "the client's queue was full",
+		&SubscriptionLostError{Op: "op", Err: brokerError("", wire.Refuse(wire.CodeNotFound, ""))}:         "what it read is gone",
 		&ShardMovedError{Op: "op"}:                                                                         "subscribe again",
 		&ShardMovedError{Op: "op", NodeID: "n", Addr: "a:1"}:                                               "broker n at a:1",
 		&CursorError{Op: "op", Requested: 3, Available: 5}:                                                 "offset 3 is gone, the oldest record kept is 5",
@@ -302,5 +305,37 @@ func TestEveryErrorSaysWhatWasTriedAndMatchesItsMark(t *testing.T) {
 	}
 	if errors.Is(brokerError("op", wire.Refuse(wire.CodeForbidden, "")), ErrNotFound) {
 		t.Error("forbidden matches not found")
+	}
+}
+
+// A settlement that comes too late is not advised to be made again, whatever class the broker gives it.
+func TestAStaleClaimIsNotSaidToBeRepeatable(t *testing.T) {
+	for _, class := range []wire.Retry{wire.RetryRetry, wire.RetryFatal} {
+		err := staleClaim(2, 7, 0, brokerError("ack", wire.Refuse(wire.CodeStaleClaim, "the record was not handed out").WithRetry(class)))
+		wantIs(t, err, ErrStaleClaim)
+		if text := err.Error(); strings.Contains(text, "repeated") || !strings.Contains(text, "leave the record") || Retryable(err) {
+			t.Errorf("of class %v: %s", class, text)
+		}
+	}
+}
+
+// What is too long for a frame is refused before it is sent: the error matches that of a request that is at fault, and its advice is of the
+// request that was made.
+func TestWhatIsTooLongForAFrameIsAnInvalidRequestWithItsOwnAdvice(t *testing.T) {
+	b := testbroker.New(t, testbroker.Options{Streams: map[string]uint32{"ns/s": 1}})
+	c := connect(t, b, func(o *Options) { o.MaxFrameBytes = 1000 })
+	long := make([]byte, 2000)
+	_, put := c.CachePutIf(within(t), "ns", "c", "k", long, IfAbsent(), 0)
+	_, published := c.Publish(within(t), "ns", "s", long)
+	for err, advice := range map[error]string{
+		c.CachePut(within(t), "ns", "c", "k", long, 0): "make what it carries shorter",
+		put:       "make what it carries shorter",
+		published: "publish smaller batches",
+	} {
+		wantIs(t, err, ErrInvalidRequest)
+		wantAs[*ArgumentError](t, err)
+		if !strings.Contains(err.Error(), advice) || errors.Is(err, ErrOutcomeUnknown) || Retryable(err) {
+			t.Errorf("%v: want %q", err, advice)
+		}
 	}
 }

@@ -107,7 +107,7 @@ func (b *ProducedBatch) encode(l *lane, id uint64, out *outbox) error {
 		return &UnsupportedError{Op: b.pub.String(), Feature: "numbered publishes"}
 	}
 	if !grant.Flags.Has(flags) {
-		if err := out.takeJSON(b.pub.String, b.message(c, id), c.opts.MaxFrameBytes); err != nil {
+		if err := out.takeJSON(b.pub.String, b.message(c, id), c.opts.MaxFrameBytes, tooManyBytes); err != nil {
 			return err
 		}
 	} else {

@@ -85,16 +85,24 @@ func (p *publication) check(most int) error {
 	case len(p.key) > wire.MaxKeyBytes:
 		return bad("key", fmt.Sprintf("has %d bytes; at most %d are allowed", len(p.key), wire.MaxKeyBytes))
 	case p.bytes > most:
-		return tooLarge(p.String(), p.bytes, most)
+		return tooManyBytes.error(p.String(), p.bytes, most)
 	case p.ack > AckNone:
 		return bad("ack", "is none of AckRecord, AckBatch, AckNone")
 	}
 	return nil
 }
 
-func tooLarge(op string, n, most int) error {
-	return &ArgumentError{Op: op, Argument: "payload",
-		Problem: fmt.Sprintf("makes a frame of %d bytes; at most %d are allowed, so publish smaller batches", n, most)}
+// tooLong is what makes a frame longer than a broker takes, and what would be right.
+type tooLong struct{ what, advice string }
+
+var (
+	tooManyBytes = tooLong{"payload", "publish smaller batches"}
+	longRequest  = tooLong{"request", "make what it carries shorter"} // a value, a key
+)
+
+func (t tooLong) error(op string, n, most int) error {
+	return &ArgumentError{Op: op, Argument: t.what,
+		Problem: fmt.Sprintf("makes a frame of %d bytes; at most %d are allowed, so %s", n, most, t.advice)}
 }
 
 // start hands a publish to the lane of its shard. A remembered owner that cannot be reached is forgotten: nothing was sent.

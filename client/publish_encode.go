@@ -53,7 +53,7 @@ func (p *publication) headBytes(c *Client) int {
 func (p *publication) encodeBinary(c *Client, id uint64, flags wire.Flags, out *outbox) error {
 	size := p.headBytes(c) + p.bytes
 	if n := size - wire.HeaderSize; n > c.opts.MaxFrameBytes {
-		return tooLarge(p.String(), n, c.opts.MaxFrameBytes)
+		return tooManyBytes.error(p.String(), n, c.opts.MaxFrameBytes)
 	}
 	head := p.head(c, id, flags)
 	header := wire.Header{Flags: flags, Length: uint32(size - wire.HeaderSize)}
@@ -82,7 +82,7 @@ func (p *publication) encodeJSON(c *Client, id uint64, out *outbox) error {
 	if p.keyed {
 		message.Key = wire.Some(p.key)
 	}
-	return out.takeJSON(p.String, &message, c.opts.MaxFrameBytes)
+	return out.takeJSON(p.String, &message, c.opts.MaxFrameBytes, tooManyBytes)
 }
 
 func (p *publication) region() wire.Region {

@@ -3,6 +3,7 @@ package shardactor
 import (
 	"github.com/felixd/felixd/shardactor/reading"
 	"github.com/felixd/felixd/storage/keyed"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -171,7 +172,7 @@ func (s *Shard) owesValues() bool {
 
 // coldFailed is the answer to a delete whose value could not be read. It is no "nothing was done".
 func coldFailed(err error) *wire.Refusal {
-	f := wire.Refuse(wire.CodeStorage, "the key was removed, and the value that it had could not be read: "+err.Error())
+	f := wire.Refuse(wire.CodeStorage, "the key was removed, and the value that it had could not be read: "+vfs.WithoutFolders(err))
 	return &f
 }
 

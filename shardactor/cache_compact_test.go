@@ -47,3 +47,13 @@ func TestACompactionHearsOfItsJobAlsoWhenAWriteFails(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 }
+
+// A compaction that was given up has an event of its own: nobody takes it for one that was done.
+func TestAFailedCompactionIsNotCalledCompacted(t *testing.T) {
+	if name := (logCompacted{result: keyed.Result{Err: syscall.ENOSPC}}).EventName(); name != "log_compaction_failed" {
+		t.Error(name)
+	}
+	if name := (logCompacted{}).EventName(); name != "log_compacted" {
+		t.Error(name)
+	}
+}

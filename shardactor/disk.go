@@ -10,6 +10,7 @@ import (
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/disklog"
 	"github.com/felixd/felixd/storage/durable"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -20,6 +21,8 @@ type logFile struct {
 	diskFiles
 	which shardcore.Log
 	since int64 // bytes appended since the last snapshot
+
+	refusing bool // the last append that is known of has failed
 
 	timed   uint64 // the append that is being timed, zero for none
 	timedAt time.Time
@@ -230,13 +233,19 @@ func (f *logFile) complete(core *shardcore.Core, at shardcore.At, n *told, disca
 		f.timed = 0
 	}
 	if n.before > 0 {
+		f.refusing = false
 		core.Step(at, shardcore.PersistedTo{Log: f.which, Seq: n.before})
 	}
 	if n.failed != nil {
+		if !f.refusing { // of a disk that is full it is told once
+			f.events.Emit(logWriteFailed{shard: f.number, name: f.name, kind: f.spec.Kind, err: n.failed.err})
+		}
+		f.refusing = true
 		core.Step(at, writeFailed(f.which, n.failed))
 		discard()
 	}
 	if n.after > 0 {
+		f.refusing = false
 		core.Step(at, shardcore.PersistedTo{Log: f.which, Seq: n.after})
 	}
 }
@@ -244,7 +253,7 @@ func (f *logFile) complete(core *shardcore.Core, at shardcore.At, n *told, disca
 // poison ends the shard if its log did.
 func (f *logFile) poison(core *shardcore.Core, at shardcore.At, err error) {
 	if err != nil {
-		core.Step(at, shardcore.Poisoned{Reason: err.Error()})
+		core.Step(at, shardcore.Poisoned{Reason: vfs.WithoutFolders(err)})
 		f.report(report{what: shardPoisoned, err: err})
 	}
 }

@@ -160,16 +160,16 @@ func (f *diskFiles) openFailed(r *reopening, err error, now time.Time) shardcore
 	switch {
 	case errors.As(err, &poisoned):
 		f.report(report{what: shardPoisoned, err: err})
-		return shardcore.OpenFailed{Reason: err.Error()}
+		return shardcore.OpenFailed{Reason: vfs.WithoutFolders(err)}
 	case isDamage(err):
 		f.report(report{what: shardDamaged, err: err})
-		return shardcore.OpenFailed{Reason: err.Error(), Damaged: true}
+		return shardcore.OpenFailed{Reason: vfs.WithoutFolders(err), Damaged: true}
 	}
 	r.at = now.Add(min(reopenFirst<<r.retries, reopenMax))
 	if reopenFirst<<r.retries < reopenMax {
 		r.retries++
 	}
-	return shardcore.OpenFailed{Reason: err.Error()}
+	return shardcore.OpenFailed{Reason: vfs.WithoutFolders(err)}
 }
 
 const (
@@ -190,5 +190,5 @@ func isDamage(err error) bool {
 }
 
 func writeFailed(log shardcore.Log, f *failedWrite) shardcore.Input {
-	return shardcore.WriteFailed{Log: log, Seq: f.seq, Reason: f.err.Error(), Full: vfs.IsNoSpace(f.err)}
+	return shardcore.WriteFailed{Log: log, Seq: f.seq, Reason: vfs.WithoutFolders(f.err), Full: vfs.IsNoSpace(f.err)}
 }

@@ -102,7 +102,12 @@ func TestAFullDiskRefusesByTypeAndServiceResumesWithRoom(t *testing.T) {
 	for range 3 {
 		if a := send(t, h, message("two")); a.Refusal == nil || a.Refusal.Code != wire.CodeStorage || a.Refusal.Retry == wire.RetryOutcomeUnknown {
 			t.Fatalf("with a full disk: %+v", a)
+		} else if strings.Contains(a.Refusal.Message, "/") || !strings.Contains(a.Refusal.Message, "no space left on device") {
+			t.Fatalf("clients are told where the files are: %s", a.Refusal.Message)
 		}
+	}
+	if n := d.events.count("log_write_failed"); n != 1 {
+		t.Fatalf("of a disk that stays full the log tells %d times", n)
 	}
 	full.Remove()
 	written(t, h, 1, "two")

@@ -147,7 +147,21 @@ func (e logRecovered) Attrs() []slog.Attr {
 	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.Int64("cut_bytes", e.cut), slog.String("repaired", e.repaired)}
 }
 
-// logCompacted: a compaction of the log of a cache or its counters is over.
+// logWriteFailed: an append failed, and what it was for was refused. Of several in a row the first is told.
+type logWriteFailed struct {
+	shard id.ShardID
+	name  string
+	kind  disklog.Kind
+	err   error
+}
+
+func (e logWriteFailed) EventName() string { return "log_write_failed" }
+func (e logWriteFailed) Level() slog.Level { return slog.LevelWarn }
+func (e logWriteFailed) Attrs() []slog.Attr {
+	return []slog.Attr{slog.Int64("shard", int64(e.shard)), slog.String("name", e.name), slog.String("log", e.kind.String()), slog.String("error", e.err.Error())}
+}
+
+// logCompacted: a compaction of the log of a cache or its counters is over, or, with an error, was given up.
 type logCompacted struct {
 	shard  id.ShardID
 	name   string
@@ -156,7 +170,12 @@ type logCompacted struct {
 	bytes  int64 // of the log afterwards
 }
 
-func (e logCompacted) EventName() string { return "log_compacted" }
+func (e logCompacted) EventName() string {
+	if e.result.Err != nil {
+		return "log_compaction_failed"
+	}
+	return "log_compacted"
+}
 func (e logCompacted) Level() slog.Level {
 	if e.result.Err != nil {
 		return slog.LevelWarn

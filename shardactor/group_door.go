@@ -6,6 +6,7 @@ import (
 	"github.com/felixd/felixd/actors"
 	"github.com/felixd/felixd/shardactor/groupcore"
 	"github.com/felixd/felixd/shardactor/shardcore"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *Shard) groupsLook(t *actors.Turn) {
 	}
 	if err := logs.openErr; err != nil {
 		logs.openErr = nil
-		refuseVisits(g.door.Failed(at.Mono, err.Error(), isLasting(err)))
+		refuseVisits(g.door.Failed(at.Mono, vfs.WithoutFolders(err), isLasting(err)))
 	}
 	for i, l := range logs.logs() {
 		if err := logs.poisoned[i]; err != nil {
@@ -41,10 +42,10 @@ func (s *Shard) groupsLook(t *actors.Turn) {
 // answered as unknown, and requests are refused until another process has opened the logs. The stream goes on without them.
 func (s *Shard) groupsPoisoned(at shardcore.At, l *keysLog, err error) {
 	g := s.groups
-	s.core.Step(at, shardcore.LogFailed{Log: l.which, Reason: err.Error()})
+	s.core.Step(at, shardcore.LogFailed{Log: l.which, Reason: vfs.WithoutFolders(err)})
 	l.opened = false
 	s.opts.events.Emit(shardPoisonedSeen{shard: s.opts.number, name: groupLogName(l), err: err})
-	refuseVisits(g.door.Failed(at.Mono, err.Error(), true))
+	refuseVisits(g.door.Failed(at.Mono, vfs.WithoutFolders(err), true))
 	for _, c := range g.list {
 		c.ref.Stop()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/felixd/felixd/shardactor/shardcore"
 	"github.com/felixd/felixd/storage/batch"
 	"github.com/felixd/felixd/storage/durable"
+	"github.com/felixd/felixd/storage/vfs"
 	"github.com/felixd/felixd/wire"
 	"github.com/felixd/felixd/wire/id"
 )
@@ -163,7 +164,7 @@ func (g *groups) spawn(t *actors.Turn, shard Ref, name string, makes bool) (*gro
 	}
 	state, err := g.disk.groups.state(name, g.disk.lost.list)
 	if err != nil {
-		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+err.Error())
+		f := wire.Refuse(wire.CodeStorage, "what is stored of the group can't be used: "+vfs.WithoutFolders(err))
 		return nil, &f
 	}
 	if !g.disk.lost.failed {

@@ -220,7 +220,7 @@ func (e devents) Emit(x actors.Event) {
 	case "log_read_failed":
 		r.marks.hit(dmarkReadFailed)
 		r.world.Note("%v", x.Attrs())
-	case "log_compacted":
+	case "log_compacted", "log_compaction_failed":
 		e.compacted(x)
 	case "log_not_closed":
 		r.world.Note("%v", x.Attrs())

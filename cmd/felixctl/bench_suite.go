@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -151,6 +153,8 @@ func (b *benchCommands) ownStudy(ctx context.Context, f suiteFlags, fsync string
 	if len(rows) == 0 {
 		return study, nil
 	}
+	ctx, release := signal.NotifyContext(ctx, syscall.SIGPIPE) // whoever reads what is told may go away: felixd is not left behind
+	defer release()
 	own, err := b.startFelixd(ctx, f.felixd, fsync)
 	if err != nil {
 		return study, err

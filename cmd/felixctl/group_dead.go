@@ -120,7 +120,9 @@ func (a *app) groupRedriveCommand() *cobra.Command {
 func (a *app) groupDiscardCommand() *cobra.Command {
 	return a.deadCommand(deadCommand{
 		use: "discard", short: "Forget dead letters", done: "discarded", ask: true,
-		long: `Forget dead letters: those named, or with --all every one, after asking. The records stay in the stream.`,
+		long: `Forget dead letters: those named, or with --all every one, after asking. The records stay in the stream. One that was redriven is
+not handed out any more. What the group has not given up on is left as it is, and that is a success too: see dead-letters for what
+is listed.`,
 		do: func(ctx context.Context, b broker, g groupName, shard uint32, offset id.Offset) error {
 			return b.GroupDiscard(ctx, g.Namespace, g.Stream, shard, g.Group, offset)
 		},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/felixd/felixd/client"
 )
 
 // groupShard is how far a group is on a shard.
@@ -12,7 +14,7 @@ type groupShard struct {
 	Shard       uint32  `json:"shard"`
 	Committed   *uint64 `json:"committed,omitempty"` // all below is finished; absent: no position yet
 	Tail        uint64  `json:"tail"`                // the offset that the next record gets
-	Lag         uint64  `json:"lag"`
+	Lag         uint64  `json:"lag"`                 // see unfinished
 	InFlight    uint64  `json:"in_flight"`
 	Owed        uint64  `json:"owed"`
 	DeadLetters uint64  `json:"dead_letters"`
@@ -34,7 +36,8 @@ func (a *app) groupInfoCommand() *cobra.Command {
 		Use:   "info STREAM GROUP",
 		Short: "Show how far a group is on each shard",
 		Long: `Show how far a group is: COMMITTED is the offset below which everything is finished, TAIL the one that the next record gets, LAG what
-is between, IN FLIGHT what is claimed now, OWED what is to be handed out again, DEAD what was given up.
+is between, or what is claimed and owed if that is more, IN FLIGHT what is claimed now, OWED what is to be handed out again (after a
+failure or a redrive, pauses included), DEAD what was given up.
 
 A group without a position has finished nothing yet, or nobody has ever polled it: that looks the same, and is a success.`,
 		Example: `  felixctl group info orders billing
@@ -59,9 +62,10 @@ func (a *app) groupLagCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lag STREAM GROUP",
 		Short: "Print how many records a group has not finished",
-		Long: `Print how many offsets lie between what a group has finished and the end, of all shards together: a number alone, for people
-and scripts alike, or with --json an object that has each shard. Records that are finished out of order count until those
-before them are.`,
+		Long: `Print how many records a group has not finished, of all shards together: a number alone, for people and scripts alike, or with
+--json an object that has each shard. Of a shard it is how many offsets lie between what is finished and the end, where records
+that are finished out of order count until those before them are; or how many records are claimed and owed, if that is more, as
+after a redrive. So 0 is: all is finished, but for the dead letters.`,
 		Example: `  felixctl group lag orders billing`,
 		Args:    cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
@@ -96,7 +100,7 @@ func (a *app) describe(ctx context.Context, b broker, g groupName, flag string) 
 			return facts, err
 		}
 		s := groupShard{
-			Shard: shard, Tail: uint64(info.Tail), Lag: info.Lag(), InFlight: info.InFlight, Owed: info.Owed, DeadLetters: info.DeadLetters,
+			Shard: shard, Tail: uint64(info.Tail), Lag: unfinished(info), InFlight: info.InFlight, Owed: info.Owed, DeadLetters: info.DeadLetters,
 		}
 		if info.HasCommitted {
 			s.Committed = new(uint64(info.Committed))
@@ -109,6 +113,10 @@ func (a *app) describe(ctx context.Context, b broker, g groupName, flag string) 
 	}
 	return facts, nil
 }
+
+// unfinished is at least how many records a group has not finished on a shard, and 0 only if there are none: dead letters that were redriven are
+// below its position, where no lag has them.
+func unfinished(i client.GroupInfo) uint64 { return max(i.Lag(), i.InFlight+i.Owed) }
 
 func (a *app) printFacts(facts groupFacts) error {
 	if a.asJSON() {

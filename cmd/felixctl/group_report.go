@@ -19,7 +19,7 @@ func (w *worker) progress(now time.Time, s client.ConsumerStats) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return fmt.Sprintf("%d acked, %.1f/s, %d in flight, %d put off, %d failed, %d dead", s.Acked, w.rate, s.Running, w.counts[postponed], w.counts[failed], w.counts[hopeless])
+	return fmt.Sprintf("%d acked, %.1f/s, %d in flight, %d put off, %d failed, %d given up", s.Acked, w.rate, s.Running, w.counts[postponed], w.counts[failed], w.counts[hopeless])
 }
 
 // say tells people something, over the progress line if there is one.
@@ -108,11 +108,11 @@ type workSummary struct {
 	Redelivered  uint64  `json:"redelivered"` // of those, handed out before
 	Acked        uint64  `json:"acked"`
 	Nacked       uint64  `json:"nacked"`
-	DeadLettered uint64  `json:"dead_lettered"`
-	GivenBack    uint64  `json:"given_back"` // without a command, or not to its end
-	PutOff       uint64  `json:"put_off"`    // commands that said not now
-	Failed       uint64  `json:"failed"`     // commands that failed
-	Stale        uint64  `json:"stale"`      // settlements that came too late
+	DeadLettered uint64  `json:"dead_lettered"` // given up by a command; not those that were delivered too often
+	GivenBack    uint64  `json:"given_back"`    // without a command, or not to its end
+	PutOff       uint64  `json:"put_off"`       // commands that said not now
+	Failed       uint64  `json:"failed"`        // commands that failed
+	Stale        uint64  `json:"stale"`         // settlements that came too late
 }
 
 // summary tells what came of all.
@@ -126,7 +126,7 @@ func (w *worker) summary(s client.ConsumerStats) error {
 	if w.app.flags.json {
 		return writeJSON(w.app.sys.stdout, out)
 	}
-	w.say("%d acked, %d given back (%d put off, %d failed), %d dead letters, in %v", out.Acked, out.Nacked+out.GivenBack, out.PutOff, out.Failed, out.DeadLettered,
+	w.say("%d acked, %d given back (%d put off, %d failed), %d given up (exit code 65), in %v", out.Acked, out.Nacked+out.GivenBack, out.PutOff, out.Failed, out.DeadLettered,
 		time.Since(w.began).Round(time.Millisecond))
 	return nil
 }

@@ -159,6 +159,27 @@ func TestInfoAndLagTellHowFarAGroupIs(t *testing.T) {
 	wantText(t, c.run(exitOK, "group", "lag", "orders", "g"), "4\n")
 }
 
+// A script that waits for a lag of 0 must not go on while dead letters that were redriven are owed, or are worked on: they are below the position.
+func TestTheLagIsNotZeroWhileRedrivenRecordsAreUnfinished(t *testing.T) {
+	b := queued(t, 2)
+	c := newCLI(t).at(b, "")
+	lag := func(want string) {
+		t.Helper()
+		wantText(t, c.run(exitOK, "group", "lag", "orders", "g"), want+"\n")
+	}
+	c.run(exitOK, "group", "poll", "orders", "g", "--count", "2")
+	c.run(exitOK, "group", "nack", "orders", "g", "0", "1", "--dead-letter")
+	lag("0")
+	c.run(exitOK, "group", "redrive", "orders", "g", "--all")
+	lag("2")
+	c.run(exitOK, "group", "poll", "orders", "g")
+	lag("2")
+	c.run(exitOK, "group", "ack", "orders", "g", "0")
+	lag("1")
+	c.run(exitOK, "group", "poll", "orders", "g", "--ack")
+	lag("0")
+}
+
 func TestDeadLettersAreListedReadRedrivenAndForgotten(t *testing.T) {
 	b := queued(t, 4)
 	c := newCLI(t).at(b, "")

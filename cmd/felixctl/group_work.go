@@ -45,17 +45,22 @@ FELIX_OFFSET, FELIX_ATTEMPTS (which delivery this is, from 1), FELIX_SKIPPED_BEF
   others      it has failed: it is given back like with 75, and told on standard error
 
 The pause is --retry-delay, and twice as long after each further delivery, up to a minute. A record that is handed out too
-often becomes a dead letter by itself. Claims are prolonged while a command runs. One whose claim is gone all the same,
-as after a seek, is ended. A record may come more than once, as when this command is killed: CMD has to bear it.
+often becomes a dead letter by itself. No worker is told of that: the summary counts those that were given up with 65, and
+"group dead-letters" lists all. Give up for what is wrong with the record itself: "|| exit 65" behind a command gives up every
+record when a program is missing or the disk is full.
+
+Claims are prolonged while a command runs. One whose claim is gone all the same, as after a seek, is ended. A record may come
+more than once, as when this command is killed: CMD has to bear it.
 
 Interrupted, it claims no more, waits for the commands that run, and is a success. After --stop-timeout, or when it is
-interrupted again, it ends them and gives their records back.
+interrupted again, it ends them and gives their records back. With --idle it ends by itself once nothing was handed out for so
+long, also while records are in their pause or claimed by another worker: "group lag" is 0 only when nothing is left.
 
 What commands print is passed on line by line. With --json standard output has an object for each command that ended, for
 each trouble with the broker, and one at the end ("event" is record, trouble or summary), and all that commands print goes to
 standard error.`,
 		Example: `  felixctl group work orders billing --exec ./bill --concurrency 8
-  felixctl group work orders billing --exec 'jq -e .total >>totals || exit 65' --idle 10s`,
+  felixctl group work orders billing --exec 'jq -e .total >>totals' --idle 2m`,
 		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeNames("streams"),
 		RunE: does(func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
@@ -73,7 +78,7 @@ standard error.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "end a command after so long, which is a failure; 0 for never")
 	flags.DurationVar(&f.retryDelay, "retry-delay", time.Second, "first pause of a record that failed")
 	flags.DurationVar(&f.stopTimeout, "stop-timeout", client.DefaultStopTimeout, "how long running commands have when this one is interrupted")
-	flags.DurationVar(&f.idle, "idle", 0, "end, which is a success, when no shard had anything to do for so long; 0 for never")
+	flags.DurationVar(&f.idle, "idle", 0, "end, which is a success, when no shard had anything to hand out for so long; 0 for never")
 	flags.StringVar(&f.member, "member", "", "claim under this name, which nobody else has at the same time, and take back what was claimed under it before")
 	return cmd
 }

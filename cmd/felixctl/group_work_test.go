@@ -70,7 +70,7 @@ func TestWorkRunsACommandPerRecordWithItsFacts(t *testing.T) {
 	c := newCLI(t).at(b, "")
 	out := c.workUntil(b, 3, `echo "$FELIX_NAMESPACE/$FELIX_STREAM/$FELIX_GROUP $FELIX_SHARD/$FELIX_OFFSET delivery $FELIX_ATTEMPTS: $(cat)"; echo "skipped $FELIX_SKIPPED_BEFORE" >&2`)
 	wantText(t, out, "default/orders/g 0/0 delivery 1: r0\ndefault/orders/g 0/1 delivery 1: r1\ndefault/orders/g 0/2 delivery 1: r2\n")
-	wantContains(t, c.stderr.String(), `working on group "g" of default/orders, 1 command at a time`, "skipped 0\n", "3 acked, 0 given back (0 put off, 0 failed), 0 dead letters, in ")
+	wantContains(t, c.stderr.String(), `working on group "g" of default/orders, 1 command at a time`, "skipped 0\n", "3 acked, 0 given back (0 put off, 0 failed), 0 given up (exit code 65), in ")
 	if v := b.Group("default/orders", 0, "g"); len(v.DeadLetters) > 0 {
 		t.Errorf("the group is left as %+v", v)
 	}
@@ -401,13 +401,13 @@ func TestPauseDoublesUpToAMinute(t *testing.T) {
 	}
 }
 
-func TestProgressHasRateInFlightFailedAndDead(t *testing.T) {
+func TestProgressHasRateInFlightFailedAndGivenUp(t *testing.T) {
 	w := newWorker(&app{sys: newCLI(t).sys}, groupName{}, workFlags{})
 	defer w.kill()
 	w.counts[failed], w.counts[hopeless], w.counts[postponed] = 3, 2, 1
 	now := time.Now()
 	w.sampled, w.acked = now.Add(-2*time.Second), 100
-	wantText(t, w.progress(now, client.ConsumerStats{Acked: 300, Running: 4}), "300 acked, 100.0/s, 4 in flight, 1 put off, 3 failed, 2 dead")
+	wantText(t, w.progress(now, client.ConsumerStats{Acked: 300, Running: 4}), "300 acked, 100.0/s, 4 in flight, 1 put off, 3 failed, 2 given up")
 	again := w.progress(now.Add(rateTime-1), client.ConsumerStats{Acked: 301})
 	wantContains(t, again, "301 acked, 100.0/s, ") // not taken anew at once
 	wantContains(t, w.progress(now.Add(rateTime), client.ConsumerStats{Acked: 307}), "307 acked, 7.0/s, ")
@@ -486,7 +486,7 @@ func TestIdleWorkAsksTheBrokerOfEveryShard(t *testing.T) {
 func TestWorkEndsWhenThereWasNothingToDoForSoLong(t *testing.T) {
 	c := newCLI(t).at(queued(t, 0), "")
 	c.run(exitOK, "group", "work", "orders", "g", "--exec", "true", "--idle", "20ms")
-	wantContains(t, c.stderr.String(), "0 acked, 0 given back (0 put off, 0 failed), 0 dead letters, in ")
+	wantContains(t, c.stderr.String(), "0 acked, 0 given back (0 put off, 0 failed), 0 given up (exit code 65), in ")
 }
 
 func TestWhatEndsTheWorkIsToldOnce(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/felixd/felixd/client"
@@ -34,10 +35,18 @@ func (a *app) printItem(namespace, cache string, item client.CacheItem) error {
 	return err
 }
 
+// why is the error of an item. The end that a broker chose has no words of its own.
+func why(err error) string {
+	if err == io.EOF {
+		return "the broker ended the watch, as when the cache is deleted"
+	}
+	return err.Error()
+}
+
 func watchLineOf(namespace, cache string, item client.CacheItem) watchLine {
 	line := watchLine{Namespace: namespace, Cache: cache, Shard: item.Shard, Event: watchEvent(item), Resnapshot: item.Resnapshot}
 	if item.Err != nil {
-		line.Error = item.Err.Error()
+		line.Error = why(item.Err)
 	}
 	switch item.Kind {
 	case client.ItemEvent:
@@ -92,7 +101,7 @@ func watchText(item client.CacheItem) string {
 	case client.ItemSnapshotEnd:
 		return fmt.Sprintf("shard %d: those were all values, changes follow", item.Shard)
 	case client.ItemShardLost:
-		return fmt.Sprintf("shard %d: interrupted, about to go on: %v", item.Shard, item.Err)
+		return fmt.Sprintf("shard %d: interrupted, about to go on: %s", item.Shard, why(item.Err))
 	case client.ItemShardMoved:
 		return fmt.Sprintf("shard %d: moved, about to follow: %v", item.Shard, item.Err)
 	case client.ItemShardRecovered:

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,9 @@ func TestEveryItemHasItsLineAndItsText(t *testing.T) {
 		{client.CacheItem{Kind: client.ItemShardLost, Shard: 1, Err: lost},
 			`{"namespace":"n","cache":"c","shard":1,"event":"shard_lost","error":"the broker went away"}`,
 			"shard 1: interrupted, about to go on: the broker went away"},
+		{client.CacheItem{Kind: client.ItemShardLost, Shard: 1, Err: io.EOF},
+			`{"namespace":"n","cache":"c","shard":1,"event":"shard_lost","error":"the broker ended the watch, as when the cache is deleted"}`,
+			"shard 1: interrupted, about to go on: the broker ended the watch, as when the cache is deleted"},
 		{client.CacheItem{Kind: client.ItemShardMoved, Shard: 1, Err: lost},
 			`{"namespace":"n","cache":"c","shard":1,"event":"shard_moved","error":"the broker went away"}`,
 			"shard 1: moved, about to follow: the broker went away"},

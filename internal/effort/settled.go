@@ -2,6 +2,8 @@ package effort
 
 import (
 	"flag"
+	"os"
+	"os/signal"
 	"runtime"
 	"time"
 )
@@ -21,6 +23,9 @@ type settled struct{ m Runner }
 
 // Run implements Runner.
 func (s settled) Run() int {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt) // who asks for signals first has a goroutine started for them, and that stays
+	signal.Stop(signals)
 	before := runtime.NumGoroutine()
 	code := s.m.Run()
 	if f := flag.Lookup("test.fuzz"); f != nil && f.Value.String() != "" {

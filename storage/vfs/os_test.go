@@ -4,6 +4,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -162,5 +163,20 @@ func TestDeviceIsTheMachines(t *testing.T) {
 	}
 	if s := notRegular("a", Other).Error(); !strings.Contains(s, "link") {
 		t.Fatal(s)
+	}
+}
+
+// What clients are told of an error names files and not where they are, however it is wrapped.
+func TestTheTextWithoutFoldersHasNone(t *testing.T) {
+	folder := t.TempDir()
+	_, opened := os.Open(filepath.Join(folder, "a.log"))
+	renamed := os.Rename(filepath.Join(folder, "b.log"), filepath.Join(folder, "c.log"))
+	err := fmt.Errorf("append: %w", errors.Join(opened, renamed))
+	text := WithoutFolders(err)
+	if strings.Contains(text, folder) || !strings.Contains(text, "append: open a.log: no such file") || !strings.Contains(text, "rename b.log c.log: ") {
+		t.Error(text)
+	}
+	if text := WithoutFolders(errors.New("and/or")); text != "and/or" {
+		t.Error(text)
 	}
 }

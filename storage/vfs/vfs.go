@@ -6,6 +6,10 @@ package vfs
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 // FS is a tree of files below one root. Names are slash-separated and relative to it, without "." and ".." and without a slash at
@@ -105,3 +109,35 @@ func (e *LockedError) Error() string {
 
 // IsNoSpace reports whether an error says that the disk or a quota is full.
 func IsNoSpace(err error) bool { return errors.Is(err, noSpace) || errors.Is(err, overQuota) }
+
+// WithoutFolders is the text of an error in which its files have their names alone: where they are is nobody's business but the operator's.
+func WithoutFolders(err error) string {
+	text := err.Error()
+	eachFile(err, func(path string) {
+		if path != "" {
+			text = strings.ReplaceAll(text, path, filepath.Base(path))
+		}
+	})
+	return text
+}
+
+// eachFile calls do with each file that an error names, or one that it wraps.
+func eachFile(err error, do func(path string)) {
+	switch e := err.(type) {
+	case *fs.PathError:
+		do(e.Path)
+	case *os.LinkError:
+		do(e.Old)
+		do(e.New)
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := e.Unwrap(); inner != nil {
+			eachFile(inner, do)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			eachFile(inner, do)
+		}
+	}
+}
