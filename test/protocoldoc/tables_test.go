@@ -253,6 +253,7 @@ func TestTheTableOfLimitsIsTheBrokers(t *testing.T) {
 		"milliseconds to authenticate":                        wire.AuthTimeoutMillis,
 		"subscriptions of a connection, of one principal":     wire.MaxSubscriptionsPerConn,
 		"subscriptions of a connection, of all":               wire.MaxSubscriptionsPerConnTotal,
+		"subscriptions and watches of a broker":               wire.NodeSubscriptions,
 		"events in a frame":                                   wire.EventBatchMaxEvents,
 		"bytes of events in a frame, unless it is one event":  wire.EventBatchMaxBytes,
 		"batches in a subscriber's window":                    wire.SubscriberQueueCapacity,
