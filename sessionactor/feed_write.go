@@ -51,9 +51,34 @@ func (f *feed) transmit(b []byte) error {
 		}
 		f.refused(err)
 	}
-	_, err := f.await(b)
-	f.tried = false // it waits for what was taken before
+	_, err := f.push(b)
 	return err
+}
+
+// push writes, and waits until the client takes it: of an eager feed piece by piece, and one byte before each. When that has been written all that
+// was taken before has left, and the rest of the piece is refused only if the client's window has no room for it, which is what is looked for.
+func (f *feed) push(b []byte) (wrote int, err error) {
+	for f.eager && !f.slow && len(b) > 1 {
+		piece := b[:min(len(b), pieceBytes)]
+		n, err := f.await(piece[:1])
+		wrote, f.tried, b = wrote+n, false, b[n:]
+		if err != nil {
+			return wrote, err
+		}
+		if err := f.stream.TryWriteAll(piece[1:]); errors.Is(err, ErrWouldBlock) {
+			f.refused(err)
+			break
+		} else if err != nil {
+			return wrote, err
+		}
+		wrote, f.tried, b = wrote+len(piece)-1, true, b[len(piece)-1:]
+	}
+	if len(b) > 0 {
+		n, err := f.await(b)
+		f.tried = false // it waits for what was taken before
+		return wrote + n, err
+	}
+	return wrote, nil
 }
 
 // slowWrite is how long a write may wait of a client that is not slow.

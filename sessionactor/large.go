@@ -97,12 +97,11 @@ func (f *feed) putPieces(p []byte) error {
 func (f *feed) takePiece() error {
 	x := &f.pieces
 	began, t := f.session.opts.Timings.Now(), &f.time
-	n, err := f.await(x.piece)
+	n, err := f.push(x.piece)
 	x.Took(n)
 	if t.on {
 		t.transport += f.session.opts.Timings.Since(began)
 	}
-	f.tried = false
 	if err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}

@@ -31,6 +31,8 @@ type half struct {
 	window   int
 	chunk    int // at most so many bytes for one Read
 	unsent   bool
+	most     int // bytes that may be tried since a write, 0: any number
+	tried    int
 	writing  bool
 	finished bool
 	broken   error // for the reader: it was reset, or the connection is gone
@@ -107,6 +109,7 @@ func (h *half) Write(p []byte) (int, error) {
 		h.append(p[done : done+n])
 		done += n
 	}
+	h.tried = 0
 	return done, h.refused()
 }
 
@@ -117,12 +120,13 @@ func (h *half) TryWriteAll(p []byte) error {
 	if err := h.refused(); err != nil {
 		return err
 	}
-	if h.unsent {
+	if h.unsent || h.most > 0 && h.tried+len(p) > h.most {
 		return ErrUnsent
 	}
 	if h.writing || len(h.buf)-h.read+len(p) > h.window {
 		return ErrWouldBlock
 	}
+	h.tried += len(p)
 	h.append(p)
 	return nil
 }
@@ -239,14 +243,15 @@ type memConn struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	bidi     chan Stream
-	uni      chan ReceiveStream
-	toClient chan *half
-	allowed  chan struct{} // unidirectional streams that the client still allows
-	window   int           // of each stream, in each direction
-	chunk    int           // of what the broker reads
-	unsent   bool          // what the broker tries is never taken, as if what it had tried before had not been sent
-	opened   atomic.Int64
+	bidi      chan Stream
+	uni       chan ReceiveStream
+	toClient  chan *half
+	allowed   chan struct{} // unidirectional streams that the client still allows
+	window    int           // of each stream, in each direction
+	chunk     int           // of what the broker reads
+	unsent    bool          // what the broker tries is never taken, as if what it had tried before had not been sent
+	mostTried int           // see half.most
+	opened    atomic.Int64
 }
 
 var _ Conn = (*memConn)(nil)
@@ -283,7 +288,7 @@ func (c *memConn) OpenSendStream(ctx context.Context) (SendStream, error) {
 		return nil, err
 	}
 	h := newHalf(c.ctx, c.clock, c.window)
-	h.unsent = c.unsent
+	h.unsent, h.most = c.unsent, c.mostTried
 	c.toClient <- h
 	return h, nil
 }

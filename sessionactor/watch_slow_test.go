@@ -67,35 +67,57 @@ func TestAWatchThatFallsBehindIsToldWhereToResumeAndMissesNothing(t *testing.T) 
 	}
 }
 
-// Whatever keeps a write from being taken at once but the client's window is no sign that the client is slow: a bound on what the transport has, or
-// on what a page may hold that found no room. What found no room in the watch's window meanwhile it reads again.
+// That what the transport has must leave first is no sign that the client is slow. What found no room in the watch's window meanwhile it reads again.
 func TestAWatchIsNotSlowBecauseWhatItTriedHasNotBeenSent(t *testing.T) {
-	const n, long = 60, 150 << 10 // of which the frame is two pieces
-	for name, c := range map[string]struct {
-		first  int // bytes of the value in whose write the watch stands
-		window int
-		unsent bool
-	}{
-		"nothing is taken before it was sent": {first: 200, window: 128, unsent: true},
-		"only one piece of a large page":      {first: long, window: pieceBytes + 128},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax, o.Clock = 4, manual(); keepsNoPage(o) }})
-			conn := x.connect(func(m *memConn) { m.window, m.unsent = c.window, c.unsent })
+	const n = 60
+	x := newSiteDisk().caching(t, setting{change: func(o *Options) { o.Delivery.CapacityMax, o.Clock = 4, manual() }})
+	conn := x.connect(func(m *memConn) { m.window, m.unsent = 128, true })
+	w := dial(t, conn, today()).watch(conn, watchOf("users", ofPrefix("k")))
+	l := dial(t, x.connect(), today())
+	l.put("users", "k0", strings.Repeat("v", 200))
+	eventually(t, "it stands in its first change", w.h.stands)
+	for i := range n {
+		l.put("users", fmt.Sprint("k", i+1), "v")
+	}
+	for i := range n + 1 {
+		if e := w.change(); e.Offset != id.Offset(i) {
+			t.Fatalf("got %.20s at %d, want %d", e.Key, e.Offset, i)
+		}
+	}
+	if x.metric("felix_cache_watches_lagged_total") != 0 {
+		t.Error("it was counted as lagging")
+	}
+}
+
+// However what is tried and what is written come to alternate: a client that takes no more is found slow by its window, not after a while.
+func TestAWatchWhoseClientTakesNoMoreIsSlowWhereverThatMeetsIt(t *testing.T) {
+	const puts, value, frame, tried = 30, 60 << 10, 80 << 10, 200 << 10 // a frame is a little longer than 80 KiB, and each third one has to wait for those before it
+	for _, frames := range []int{2, 3, 4, 5, 6, 7} {
+		t.Run(fmt.Sprint(frames), func(t *testing.T) {
+			x := newSiteDisk().caching(t, setting{ringBatches: 8, ringBytes: 1 << 20, change: func(o *Options) { o.Delivery.CapacityMax, o.Clock = 1, manual() }})
+			conn := x.connect(func(m *memConn) { m.window, m.mostTried = frames*frame+frame/2, tried })
 			w := dial(t, conn, today()).watch(conn, watchOf("users", ofPrefix("k")))
 			l := dial(t, x.connect(), today())
-			l.put("users", "k0", strings.Repeat("v", c.first))
-			eventually(t, "it stands in its first change", w.h.stands)
-			for i := range n {
-				l.put("users", fmt.Sprint("k", i+1), "v")
-			}
-			for i := range n + 1 {
-				if e := w.change(); e.Offset != id.Offset(i) {
-					t.Fatalf("got %.20s at %d, want %d", e.Key, e.Offset, i)
+			for i := range puts {
+				l.put("users", fmt.Sprint("k", i), strings.Repeat("v", value))
+				if i <= frames { // one at a time, until no more is taken
+					eventually(t, "it is written, or stands", func() bool { return w.h.holds() > (i+1)*frame || w.h.stands() })
 				}
 			}
-			if x.metric("felix_cache_watches_lagged_total") != 0 {
-				t.Error("it was counted as lagging")
+			f, given := w.next(), 0
+			for ; ; f = w.next() {
+				if _, is := f.message.(*wire.CacheWatchLagged); is {
+					break
+				}
+				if e, is := f.message.(*wire.CacheEvent); !is || e.Offset != id.Offset(given) {
+					t.Fatalf("want the change at %d, got %.40s", given, f.payload)
+				}
+				if given++; given == puts {
+					t.Fatal("it was given all that it had missed")
+				}
+			}
+			if got := x.metric("felix_cache_watches_lagged_total"); got != 1 {
+				t.Errorf("%v are counted as lagging", got)
 			}
 		})
 	}
@@ -365,4 +387,11 @@ func TestAChangeThatNoFrameCanHoldIsCountedAsDropped(t *testing.T) {
 	if err != nil || len(buf) != before || cursor.n != 1 {
 		t.Errorf("%d bytes after %d, %d dropped, %v", len(buf), before, cursor.n, err)
 	}
+}
+
+// holds is how many bytes were written that nobody has read.
+func (h *half) holds() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.buf) - h.read
 }
