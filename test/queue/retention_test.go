@@ -15,8 +15,9 @@ import (
 	"github.com/felixd/felixd/wire/id"
 )
 
-// tighten gives the stream a retention of so many bytes, and waits until the oldest record lies between two offsets.
-func (b *broker) tighten(w worker, bytes int64, above, below id.Offset) (oldest id.Offset) {
+// tighten gives the stream a retention of so many bytes, and waits until what is left, in records of a size, is no more than that. The oldest record
+// must lie between two offsets then. Segments go one after the other.
+func (b *broker) tighten(w worker, bytes, each int64, above, below id.Offset) (oldest id.Offset) {
 	b.t.Helper()
 	b.site.retention = route.Retention{Bytes: bytes}
 	b.node.Apply(b.site.desired(2))
@@ -24,10 +25,11 @@ func (b *broker) tighten(w worker, bytes int64, above, below id.Offset) (oldest 
 		ctx, cancel := testkit.Within()
 		defer cancel()
 		var err error
-		if oldest, _, err = w.Bounds(ctx, namespace, jobs, 0); err != nil {
+		var next id.Offset
+		if oldest, next, err = w.Bounds(ctx, namespace, jobs, 0); err != nil {
 			b.t.Fatal(err)
 		}
-		return oldest > above
+		return oldest > above && int64(next-oldest)*each <= bytes
 	})
 	if oldest >= below {
 		b.t.Fatalf("retention has taken everything below %d, and was to leave %d", oldest, below)
@@ -58,7 +60,7 @@ func TestQUE12_WhatRetentionTookIsSkippedAndSaid(t *testing.T) {
 	held := pending.take(21, mine)
 	pending.ack(held[:10]...)
 	slow.ack(slow.take(behind, client.GroupPollOptions{})...)
-	oldest := b.tighten(w, 9<<10, 10, 20)
+	oldest := b.tighten(w, 8<<10, 1000, 10, 20)
 
 	again := s.connect().of("pending")
 	mine.Reclaim = true
