@@ -34,8 +34,8 @@ type handlerOf struct{ consumer *Consumer }
 // likewise and, once the consumer has ended, return the same.
 //
 // It may be called from everywhere. With the context of a handler of this consumer, or one made from it, it returns
-// ErrStopInHandler at once, and the consumer polls no more and has StopTimeout to end. From OnError, or from a handler with another context, it waits
-// for its caller and so returns when its time is up; what is left to be done is done when the caller has returned.
+// ErrStopInHandler at once, and the consumer polls no more and has StopTimeout to end. From OnError, or from a handler with another
+// context, it waits for its caller and so returns when its time is up; what is left to be done is done when the caller has returned.
 func (k *Consumer) Stop(ctx context.Context) error {
 	if ctx.Value(handlerOf{k}) != nil && !k.hasEnded() {
 		k.beginStop(context.Background())

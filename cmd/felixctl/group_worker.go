@@ -187,7 +187,9 @@ func whyNotRun(err error) error {
 func (w *worker) stopIfOver(ctx context.Context) {
 	if w.failed() != nil || w.killing.Err() != nil {
 		<-w.joined
-		_ = w.consumer.Stop(ctx) // it has begun, and work waits for its end
+		if w.consumer != nil {
+			_ = w.consumer.Stop(ctx) // it has begun, and work waits for its end
+		}
 	}
 }
 
