@@ -181,7 +181,25 @@ func (l *loading) tail(b []byte) (until id.Offset, err error) {
 	if l.index.table.count > 0 && l.highest >= until {
 		return 0, unusable("an entry at offset %s, and it ends at %s", l.highest, until)
 	}
-	return until, l.check(last, until)
+	if err := l.check(last, until); err != nil {
+		return 0, err
+	}
+	return until, l.begins()
+}
+
+// begins looks whether a batch of the log begins where it is to be folded on: in the midst of one that is not possible.
+func (l *loading) begins() error {
+	if l.from == l.log.Base || l.from == l.log.Tail {
+		return nil
+	}
+	stored, err := l.log.Batch(l.from)
+	if err != nil {
+		return &SnapshotError{What: "read the batch at its offset from the log", Err: err}
+	}
+	if stored.Base != l.from {
+		return unusable("it is of offset %s, and the log's batch there begins at %s", l.from, stored.Base)
+	}
+	return nil
 }
 
 // check holds the last batch of the snapshot against the one in the log: a log that was cut and filled again as far as before has others.
